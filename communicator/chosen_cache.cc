@@ -13,18 +13,18 @@ namespace espalier::communicator {
 namespace {
 
 // The fields of a selection that candidates differ in.
-constexpr std::string tools::Selection::*kFields[] = {
-    &tools::Selection::topology, &tools::Selection::collective, &tools::Selection::algorithm,
-    &tools::Selection::root,     &tools::Selection::run_length, &tools::Selection::radix,
-    &tools::Selection::lambda,   &tools::Selection::ratio,      &tools::Selection::embedding,
-    &tools::Selection::window};
+constexpr std::string planner::Selection::*kFields[] = {
+    &planner::Selection::topology, &planner::Selection::collective, &planner::Selection::algorithm,
+    &planner::Selection::root,     &planner::Selection::run_length, &planner::Selection::radix,
+    &planner::Selection::lambda,   &planner::Selection::ratio,      &planner::Selection::embedding,
+    &planner::Selection::window};
 
 // Lines: how many origins; for each whether it keeps the order, and its fields, one a line; how
 // many rows; for each its three numbers. Plain text, because a library's objects may need memory to
 // end.
 std::string text_of(const KeptChoice& choice) {
   std::string text = std::to_string(choice.origins.size()) + "\n";
-  for (const tools::ChosenOrigin& origin : choice.origins) {
+  for (const planner::ChosenOrigin& origin : choice.origins) {
     text += origin.in_order ? "1\n" : "0\n";
     for (const auto field : kFields) text += origin.selection.*field + "\n";
   }
@@ -71,7 +71,7 @@ std::optional<KeptChoice> parse(const std::string& text) {
   KeptChoice choice;
   Lines lines(text);
   for (std::uint64_t left = lines.number(UINT8_MAX + 1); left > 0 && lines.is_good(); --left) {
-    tools::ChosenOrigin origin;
+    planner::ChosenOrigin origin;
     origin.in_order = lines.number(1) == 1;
     for (const auto field : kFields) origin.selection.*field = lines.next();
     choice.origins.push_back(std::move(origin));

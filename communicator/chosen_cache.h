@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "espalier/collectives/schedule/selection.h"
-#include "tools/choose/chosen_schedules.h"
+#include "planner/choose/chosen_schedules.h"
 
 namespace espalier::communicator {
 
 // The schedules that a model chose for a collective, and for which messages.
 struct KeptChoice {
-  std::vector<tools::ChosenOrigin> origins;  // at least one
-  std::vector<SelectionRow> rows;            // of several
+  std::vector<planner::ChosenOrigin> origins;  // at least one
+  std::vector<SelectionRow> rows;              // of several
 };
 
 // Returns the choice that the file `name` keeps (cache_file.h), if `is_good` of it. Otherwise calls

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "base/one_line.h"
 #include "base/read_file.h"
 #include "communicator/chosen_cache.h"
 #include "communicator/image_programs.h"
@@ -18,9 +19,9 @@
 #include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/selection.h"
 #include "espalier/collectives/verify/verify.h"
-#include "tools/choose/chosen_schedules.h"
-#include "tools/common/failure.h"
-#include "tools/select/loaded_schedule.h"
+#include "planner/choose/chosen_schedules.h"
+#include "planner/failure.h"
+#include "planner/files/loaded_schedule.h"
 
 namespace espalier::communicator {
 namespace {
@@ -83,7 +84,7 @@ bool breaks_order(const PlannedProgram& planned, const ScheduleRequest& request)
 
 // The candidates of one collective: those of the model's choice, and the table that chooses.
 struct Chosen {
-  std::vector<tools::SelectedAlgorithm> schedules;
+  std::vector<planner::SelectedAlgorithm> schedules;
   std::vector<std::string> names;
   SelectionTable table = {};  // of several schedules
 };
@@ -116,23 +117,23 @@ Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
 
 class ChosenByModel : public Schedules {
  public:
+  // `model`: that of the costs' file; nothing: there is none.
   ChosenByModel(std::uint32_t rank, std::uint32_t ranks, const Costs& costs,
-                std::shared_ptr<const ImagePrograms> image)
+                std::optional<predict::Model> model, std::shared_ptr<const ImagePrograms> image)
       : rank_(rank), ranks_(ranks), image_(std::move(image)), is_measuring_(costs.is_measuring) {
     const std::uint32_t hosts = ranks / costs.ranks_per_host;
     if (costs.ranks_per_host > 1 && hosts > 1) {
       has_hosts_ = true;
       topology_ = "hosts:" + std::to_string(hosts) + "x" + std::to_string(costs.ranks_per_host);
     }
-    model_.model = costs.model;
-    if (!costs.model.empty()) return;
-    if (costs.memory_cores == 0) {
-      if (costs.network) set_network(*costs.network);
-      return;
+    if (model) {
+      model_ = *std::move(model);
+    } else if (costs.memory_cores != 0) {
+      model_ = predict::memory_model(costs.memory_cores, ranks);
+      conditions_.ranks_on_host = ranks;
+    } else if (costs.network) {
+      set_network(*costs.network);
     }
-    model_.memory_cores = costs.memory_cores;
-    model_.memory_ranks = ranks;
-    model_.ranks_per_host = std::to_string(ranks);
   }
 
   [[nodiscard]] Result<void> add_file(const std::string& path);
@@ -169,8 +170,9 @@ class ChosenByModel : public Schedules {
            request.collective == Collective::kBarrier || find_star(request) != nullptr;
   }
   void set_network(const NetworkCost& cost) {
-    model_.network = cost;
-    if (cost.shared_cores != 0) model_.ranks_per_host = std::to_string(ranks_);
+    network_ = cost;
+    if (cost.message_ps != 0) model_ = predict::network_model(cost);
+    if (cost.shared_cores != 0) conditions_.ranks_on_host = ranks_;
   }
   [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
   [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
@@ -195,18 +197,20 @@ class ChosenByModel : public Schedules {
   [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
   [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
-  [[nodiscard]] const PlannedProgram& plan(tools::SelectedAlgorithm& selected, const Key& key,
+  [[nodiscard]] const PlannedProgram& plan(planner::SelectedAlgorithm& selected, const Key& key,
                                            const ScheduleRequest& request);
-  void plan_chosen(tools::SelectedAlgorithm& selected, const Key& key,
+  void plan_chosen(planner::SelectedAlgorithm& selected, const Key& key,
                    const ScheduleRequest& request);
   [[nodiscard]] const PlannedProgram& plan_fixed(const char* name, const ScheduleRequest& request);
-  [[nodiscard]] tools::Selection selection_of(const ScheduleRequest& request,
-                                              const std::string& algorithm) const;
+  [[nodiscard]] planner::Selection selection_of(const ScheduleRequest& request,
+                                                const std::string& algorithm) const;
 
   std::uint32_t rank_, ranks_;
   bool has_hosts_ = false;  // of several ranks each
   std::string topology_ = "complete:" + std::to_string(ranks_);
-  tools::ModelOptions model_;
+  predict::Model model_ = predict::default_model();
+  predict::Conditions conditions_;
+  NetworkCost network_ = {};                    // a message_ps of 0: not known
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
   mutable std::mutex mutex_;  // of what is chosen and planned
@@ -216,9 +220,9 @@ class ChosenByModel : public Schedules {
   std::map<std::pair<Collective::Value, std::uint32_t>, PlannedProgram> from_files_;
 };
 
-tools::Selection ChosenByModel::selection_of(const ScheduleRequest& request,
-                                             const std::string& algorithm) const {
-  tools::Selection selection;
+planner::Selection ChosenByModel::selection_of(const ScheduleRequest& request,
+                                               const std::string& algorithm) const {
+  planner::Selection selection;
   selection.topology = topology_;
   selection.collective = collective_name(request.collective);
   selection.algorithm = algorithm;
@@ -231,7 +235,7 @@ Result<void> ChosenByModel::add_file(const std::string& path) {
   if (!contents) return fail("the schedule: " + contents.error().message);
   std::vector<std::uint8_t> bytes(contents->begin(), contents->end());
   try {
-    tools::LoadedSchedule loaded = tools::load_schedule(path, std::move(bytes), "");
+    planner::LoadedSchedule loaded = planner::load_schedule(path, std::move(bytes), "", {});
     const Program& first = loaded.programs.front();
     if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
       return fail("the schedule '" + path + "' is for " + counted(first.ranks, "rank") + " and " +
@@ -258,7 +262,7 @@ Result<void> ChosenByModel::add_file(const std::string& path) {
                   text_of(first.collective, first.root));
     }
     from_files_[key] = {loaded.programs.at(rank_), path, verdict.in_place};
-  } catch (const tools::Failure& failure) {
+  } catch (const planner::Failure& failure) {
     return fail(failure.line);
   }
   return {};
@@ -271,17 +275,20 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   const bool in_order = key.second;
   ScheduleRequest example = request;
   example.root = in_order ? ranks_ / 2 : 0;
-  const tools::OperatorOptions combining = {in_order ? tools::kInOrderOperator : "", ""};
-  const tools::ModelOptions& options = model_;
+  planner::ChoiceRequest wanted;
+  wanted.selection = selection_of(example, planner::kAuto);
+  if (in_order) wanted.combining.op = planner::kInOrderOperator;
+  wanted.model = model_;
+  wanted.conditions = conditions_;
   const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
                            (in_order ? "in-order-" : "") + topology_ + "-" +
-                           std::to_string(tools::model_of(options).digest());
+                           std::to_string(model_.digest());
   Chosen chosen;
   const auto make = [&](const KeptChoice& choice) {
     chosen = {};
-    for (const tools::ChosenOrigin& origin : choice.origins) {
-      chosen.names.push_back(tools::candidate_name(origin.selection));
-      chosen.schedules.push_back(tools::make_chosen(origin, combining, options));
+    for (const planner::ChosenOrigin& origin : choice.origins) {
+      chosen.names.push_back(planner::candidate_name(origin.selection));
+      chosen.schedules.push_back(planner::make_chosen(origin, wanted));
     }
     std::copy(choice.rows.begin(), choice.rows.end(), chosen.table.rows);
     chosen.table.rows_count = static_cast<pb_size_t>(choice.rows.size());
@@ -291,15 +298,14 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
     try {
       make(choice);
       is_made = true;
-    } catch (const tools::Failure&) {
+    } catch (const planner::Failure&) {
       // The file names a schedule that does not exist.
     }
     return is_made;
   };
   const KeptChoice kept = obtain_choice(name, can_make, [&] {
-    tools::ChosenSchedules all =
-        tools::choose_for_all_sizes(selection_of(example, tools::kAuto), combining, options,
-                                    options.network.message_ps > 0 ? kNetworkPercent : kPercent);
+    planner::ChosenSchedules all =
+        planner::choose_for_all_sizes(wanted, network_.message_ps > 0 ? kNetworkPercent : kPercent);
     const std::span rows(all.table.rows, all.table.rows_count);
     return KeptChoice{std::move(all.origins), {rows.begin(), rows.end()}};
   });
@@ -314,19 +320,19 @@ PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& requ
 }
 
 // Proves the schedule and keeps this rank's program.
-const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, const Key& key,
+const PlannedProgram& ChosenByModel::plan(planner::SelectedAlgorithm& selected, const Key& key,
                                           const ScheduleRequest& request) {
   OwnedProgram scratch;
   const verify::Programs program = [&](std::uint32_t node) -> const Program& {
-    tools::generate(selected, node, scratch);
+    planner::generate(selected, node, scratch);
     return scratch;
   };
   const Facts facts = read_facts(program, selected.nodes);
   // Every rank must refuse it, not only the one with too many links.
   if (facts.links > kMaxLinks) {
-    tools::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
-                    std::get<0>(key) + "' has " + counted(facts.links, "link") +
-                    " at one rank; a rank has at most " + std::to_string(kMaxLinks));
+    planner::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
+                      std::get<0>(key) + "' has " + counted(facts.links, "link") +
+                      " at one rank; a rank has at most " + std::to_string(kMaxLinks));
   }
   std::string reason;
   const Proof proof = obtain_proof(facts.digest, [&] {
@@ -338,11 +344,11 @@ const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, co
     return verdict.in_place ? Proof::kValidInPlace : Proof::kValid;
   });
   if (proof == Proof::kInvalid) {
-    tools::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
-                    std::get<0>(key) + "' is not valid: " + reason);
+    planner::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
+                      std::get<0>(key) + "' is not valid: " + reason);
   }
   auto planned = std::make_unique<PlannedProgram>();
-  tools::generate(selected, rank_, planned->program);
+  planner::generate(selected, rank_, planned->program);
   planned->algorithm = std::get<0>(key);
   planned->in_place = proof == Proof::kValidInPlace;
   takes_unequal_[key] = facts.unequal_counts;
@@ -353,7 +359,7 @@ const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, co
 const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const ScheduleRequest& request) {
   const Key key = fixed_key(name, request);
   if (const PlannedProgram* program = known(key, request)) return *program;
-  tools::SelectedAlgorithm selected = tools::select_algorithm(selection_of(request, name));
+  planner::SelectedAlgorithm selected = planner::select_algorithm(selection_of(request, name));
   return plan(selected, key, request);
 }
 
@@ -362,12 +368,12 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 // its bytes cross the root's link, within half a burst, so that calls can follow each other. Null:
 // none.
 const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
-  const std::uint32_t cores = model_.network.shared_cores;
+  const std::uint32_t cores = network_.shared_cores;
   const bool counts_messages =
       cores > 0 && cores < static_cast<std::uint32_t>(std::bit_width(ranks_));
   if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
   const std::uint64_t most =
-      model_.network.burst_bytes / 2 + model_.network.message_ps * 1000 / model_.network.byte_fs;
+      network_.burst_bytes / 2 + network_.message_ps * 1000 / network_.byte_fs;
   if (request.bytes > most / (ranks_ - 1)) return nullptr;
   const auto star = std::find_if(std::begin(kStars), std::end(kStars), [&](const Star& one) {
     return one.collective == request.collective;
@@ -446,12 +452,12 @@ Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& reques
   return program;
 }
 
-void ChosenByModel::plan_chosen(tools::SelectedAlgorithm& selected, const Key& key,
+void ChosenByModel::plan_chosen(planner::SelectedAlgorithm& selected, const Key& key,
                                 const ScheduleRequest& request) {
   if (selected.algorithm.generator == nullptr && request.root != 0) {
     // A searched schedule is for its root only.
-    tools::SelectedAlgorithm for_root =
-        tools::select_algorithm(selection_of(request, selected.algorithm.name));
+    planner::SelectedAlgorithm for_root =
+        planner::select_algorithm(selection_of(request, selected.algorithm.name));
     for_root.rules = selected.rules;
     (void)plan(for_root, key, request);
   } else {
@@ -490,7 +496,7 @@ Result<const PlannedProgram*> ChosenByModel::obtain_locked(const ScheduleRequest
   }
   try {
     return serve(request);
-  } catch (const tools::Failure& failure) {
+  } catch (const planner::Failure& failure) {
     return fail(failure.line);
   }
 }
@@ -501,16 +507,14 @@ Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint
                                                    const std::vector<std::string>& files,
                                                    const Costs& costs,
                                                    std::shared_ptr<const ImagePrograms> image) {
-  auto schedules = std::make_unique<ChosenByModel>(rank, ranks, costs, std::move(image));
+  std::optional<predict::Model> model;
   if (!costs.model.empty()) {
-    tools::ModelOptions options;
-    options.model = costs.model;
-    try {
-      (void)tools::model_of(options);
-    } catch (const tools::Failure& failure) {
-      return fail(failure.line);
-    }
+    auto read = predict::read_model(costs.model);
+    if (!read) return fail(one_line(read.error().message));
+    model = *std::move(read);
   }
+  auto schedules =
+      std::make_unique<ChosenByModel>(rank, ranks, costs, std::move(model), std::move(image));
   for (const std::string& file : files) {
     if (auto added = schedules->add_file(file); !added) return fail(added.error());
   }

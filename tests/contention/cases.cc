@@ -7,10 +7,10 @@
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "planner/make/shape.h"
 #include "tests/contention/dice.h"
 #include "tests/contention/lowered.h"
 #include "tests/contention/placed.h"
-#include "tools/select/shape.h"
 
 namespace espalier::contention {
 namespace {

@@ -1,14 +1,14 @@
 // Fuzz target: any text is refused as a board's description with one line, or is one whose values
 // are in their ranges and whose defaults are filled in.
 
-#include "tools/image/board.h"
+#include "planner/board/board.h"
 
 #include <algorithm>
 
 #include "firmware/image/image.h"
+#include "planner/board/board_limits.h"
 #include "tests/fuzz/memory_file.h"
 #include "tools/common/failure.h"
-#include "tools/image/board_limits.h"
 
 namespace espalier::fuzz {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 void examine(const board::BoardFile& file) {
   expect(!file.name().empty() && file.name().size() < kBoardNameBytes, "a board has a name");
   const auto* fields = file.limits().GetReflection();
-  for (const tools::Limit& limit : tools::limits_of_boards()) {
+  for (const planner::Limit& limit : planner::limits_of_boards()) {
     const auto* field = board::BoardFile::Limits::descriptor()->FindFieldByName(limit.name);
     const std::uint32_t value = fields->GetUInt32(file.limits(), field);
     expect(value >= std::min(limit.normal, 1u) && value <= limit.most,
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier;
   const fuzz::MemoryFile file(bytes, size);
   try {
-    fuzz::examine(tools::read_board(file.path()));
+    fuzz::examine(planner::read_board(file.path()));
   } catch (const tools::Failure& failure) {
     fuzz::expect(
         failure.exit_status == tools::kBadInput && failure.line.find('\n') == std::string::npos,

@@ -64,7 +64,7 @@ void obtain_choice(const Input& input) {
     check(choice);
     return is_kept = true;
   };
-  const auto choose = [] { return KeptChoice{{tools::ChosenOrigin{}}, {}}; };
+  const auto choose = [] { return KeptChoice{{planner::ChosenOrigin{}}, {}}; };
   const KeptChoice first = communicator::obtain_choice("choice", keeps, choose);
   check(first);
   bool is_anew = false;

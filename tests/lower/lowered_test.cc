@@ -14,8 +14,8 @@
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/expand.h"
+#include "planner/make/shape.h"
 #include "tests/grid/grid.h"
-#include "tools/select/shape.h"
 
 namespace espalier::grid {
 namespace {

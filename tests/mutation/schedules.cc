@@ -5,7 +5,7 @@
 
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
-#include "tools/select/shape.h"
+#include "planner/make/shape.h"
 
 namespace espalier::mutation {
 namespace {

@@ -14,9 +14,9 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "planner/make/shape.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
-#include "tools/select/shape.h"
 
 namespace espalier::predict {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "collectives/machine/affine.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
-#include "firmware/node/affine.h"
-#include "tools/select/shape.h"
+#include "planner/make/shape.h"
 
 namespace espalier::storm {
 namespace {

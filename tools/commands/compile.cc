@@ -7,30 +7,34 @@
 #include <utility>
 
 #include "espalier/collectives/schedule/selection_writer.h"
-#include "tools/choose/chosen_schedules.h"
+#include "planner/choose/chosen_schedules.h"
+#include "planner/files/prove.h"
+#include "planner/files/schedule_set.h"
+#include "planner/make/embedding.h"
+#include "planner/make/selection.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
-#include "tools/select/embedding.h"
-#include "tools/select/prove.h"
-#include "tools/select/schedule_set.h"
-#include "tools/select/selection.h"
+#include "tools/common/schedules.h"
+#include "tools/options/resolve.h"
+#include "tools/options/selection_options.h"
+#include "tools/report/selection_report.h"
 
 namespace espalier::tools {
 namespace {
 
 struct CompileArguments {
-  Selection selection;
+  planner::Selection selection;
   std::string output;
   bool unverified = false;
-  OperatorOptions combining;
+  planner::OperatorOptions combining;
   ModelOptions model;
   Format format = Format::kText;
 };
 
 // The minimum and maximum blocks of scratch over all nodes.
-std::pair<std::uint32_t, std::uint32_t> scratch_of(const SelectedAlgorithm& selected) {
+std::pair<std::uint32_t, std::uint32_t> scratch_of(const planner::SelectedAlgorithm& selected) {
   std::uint32_t least = selected.found.at(0).scratch_blocks, most = least;
   for (const Program& program : selected.found) {
     least = std::min(least, program.scratch_blocks);
@@ -39,7 +43,7 @@ std::pair<std::uint32_t, std::uint32_t> scratch_of(const SelectedAlgorithm& sele
   return {least, most};
 }
 
-Json to_json(const SelectedAlgorithm& selected) {
+Json to_json(const planner::SelectedAlgorithm& selected) {
   const lower::Report& report = selected.report;
   return {{"period", report.period},
           {"period_blocks", report.blocks},
@@ -54,7 +58,7 @@ Json to_json(const SelectedAlgorithm& selected) {
 }
 
 // What a file of one schedule and that of a selection both have.
-Json to_json(const CompileArguments& arguments, const SelectedAlgorithm& selected) {
+Json to_json(const CompileArguments& arguments, const planner::SelectedAlgorithm& selected) {
   Json json = {{"file", arguments.output},
                {"topology", selected.topology->spec()},
                {"topology_digest", hex(selected.topology->digest())},
@@ -66,15 +70,16 @@ Json to_json(const CompileArguments& arguments, const SelectedAlgorithm& selecte
   return json;
 }
 
-std::string root_text(const SelectedAlgorithm& selected) {
+std::string root_text(const planner::SelectedAlgorithm& selected) {
   const bool rooted = has_root(selected.algorithm.collective);
   return rooted ? ", root " + std::to_string(selected.parameters.root) : "";
 }
 
 // The embedding, and the lowering.
-void print_places(const CompileArguments& arguments, const SelectedAlgorithm& selected) {
+void print_places(const CompileArguments& arguments, const planner::SelectedAlgorithm& selected) {
   if (selected.embedding) {
-    std::printf("ranks are placed by embedding %s\n", quoted_name(*selected.embedding).c_str());
+    std::printf("ranks are placed by embedding %s\n",
+                planner::quoted_name(*selected.embedding).c_str());
   }
   if (arguments.selection.links != "hop-by-hop") return;
   std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
@@ -85,7 +90,7 @@ void print_places(const CompileArguments& arguments, const SelectedAlgorithm& se
 
 // One schedule, as it is chosen or named.
 void compile_one(const CompileArguments& arguments, const Resolved& resolved) {
-  const SelectedAlgorithm& selected = resolved.selected;
+  const planner::SelectedAlgorithm& selected = resolved.selected;
   std::vector<std::uint8_t> bytes = compile(selected);
   const bool hop_by_hop = arguments.selection.links == "hop-by-hop";
   const std::string proven =
@@ -116,11 +121,11 @@ void compile_one(const CompileArguments& arguments, const Resolved& resolved) {
 }
 
 // A selection: all its schedules, each proven.
-void compile_several(const CompileArguments& arguments, const ChosenSchedules& chosen) {
+void compile_several(const CompileArguments& arguments, const planner::ChosenSchedules& chosen) {
   const bool hop_by_hop = arguments.selection.links == "hop-by-hop";
   std::vector<std::vector<std::uint8_t>> files;
   std::vector<std::string> proven;
-  for (const SelectedAlgorithm& selected : chosen.schedules) {
+  for (const planner::SelectedAlgorithm& selected : chosen.schedules) {
     files.push_back(compile(selected));
     proven.push_back(arguments.unverified
                          ? "not verified"
@@ -133,9 +138,9 @@ void compile_several(const CompileArguments& arguments, const ChosenSchedules& c
     bad_input("'" + one_line(arguments.output) + "' is not written: " + status_name(status));
   }
   // Reads it as nodes do, which checks every program with the table.
-  const ScheduleSet set = read_schedules(arguments.output, bytes);
+  const planner::ScheduleSet set = read_schedules(arguments.output, bytes);
   write_file(arguments.output, bytes);
-  const SelectedAlgorithm& first = chosen.schedules.front();
+  const planner::SelectedAlgorithm& first = chosen.schedules.front();
   if (arguments.format == Format::kJson) {
     Json json = to_json(arguments, first);
     json["bytes"] = bytes.size();
@@ -143,7 +148,7 @@ void compile_several(const CompileArguments& arguments, const ChosenSchedules& c
     json["selection"] = selection_json(set);
     json["schedules"] = Json::array();
     for (std::size_t i = 0; i < files.size(); ++i) {
-      const SelectedAlgorithm& one = chosen.schedules[i];
+      const planner::SelectedAlgorithm& one = chosen.schedules[i];
       json["schedules"].push_back({{"algorithm", one.algorithm.name},
                                    {"candidate", chosen.names[i]},
                                    {"embedding", one.embedding ? one.embedding->name : "none"},
@@ -170,14 +175,15 @@ void compile_several(const CompileArguments& arguments, const ChosenSchedules& c
 
 void run_compile(const CompileArguments& arguments) {
   check_writable(arguments.output);
-  const Selection& selection = arguments.selection;
-  const bool is_for_all = is_chosen(selection) && arguments.model.bytes.empty() &&
+  const planner::Selection& selection = arguments.selection;
+  const bool is_for_all = planner::is_chosen(selection) && arguments.model.bytes.empty() &&
                           selection.collective != collective_name(Collective::kBarrier);
   if (!is_for_all) {
     compile_one(arguments, resolve(selection, arguments.combining, arguments.model));
     return;
   }
-  ChosenSchedules chosen = choose_for_all_sizes(selection, arguments.combining, arguments.model);
+  planner::ChosenSchedules chosen =
+      resolve_for_all_sizes(selection, arguments.combining, arguments.model);
   if (chosen.schedules.size() > 1) {
     compile_several(arguments, chosen);
     return;

@@ -10,18 +10,18 @@
 #include "collectives/embed/groups.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/embed/placement.h"
+#include "planner/make/selection.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/select/selection.h"
 
 namespace espalier::tools {
 namespace {
 
 struct EmbedArguments {
-  Selection selection;
+  planner::Selection selection;
   std::string switching = "cut-through", seed = "1", budget = "60s", moves, period, group, tree;
   std::string output;
   Format format = Format::kText;
@@ -31,8 +31,8 @@ constexpr std::uint64_t kMaxMoves = 1'000'000'000'000;
 constexpr std::uint64_t kMaxSeconds = 1'000'000;
 
 // Whether an algorithm of this name is placed by groups of ranks, not rank by rank.
-bool has_groups(const Selection& selection) {
-  for (const AlgorithmEntry& entry : algorithm_entries()) {
+bool has_groups(const planner::Selection& selection) {
+  for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
     if (entry.name == selection.algorithm && entry.has_groups) return true;
   }
   return false;
@@ -80,7 +80,7 @@ std::string tree_of(const EmbedArguments& arguments) {
 
 // The command that finds the same, all that matters written out.
 std::string command_of(const EmbedArguments& arguments) {
-  const Selection& selection = arguments.selection;
+  const planner::Selection& selection = arguments.selection;
   std::string text = "espalier embed --topology " + selection.topology + " --collective " +
                      selection.collective + " --algorithm " + selection.algorithm;
   const auto add = [&text](const char* option, const std::string& value) {
@@ -159,7 +159,7 @@ embed::GroupPlacement place_groups(const EmbedArguments& arguments,
 topology::Embedding find_by_groups(const EmbedArguments& arguments,
                                    const topology::Topology& topology, const embed::Search& search,
                                    embed::Placement& placement) {
-  const Selection& selection = arguments.selection;
+  const planner::Selection& selection = arguments.selection;
   const bool reduces = selection.collective == "reduce";
   if ((!reduces && selection.collective != "broadcast") || !selection.run_length.empty()) {
     bad_input(
@@ -211,10 +211,10 @@ void check_cuts(const topology::Topology& topology, const embed::Traffic& traffi
 
 topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search& search,
                                   embed::Placement& placement) {
-  Selection selection = arguments.selection;
+  planner::Selection selection = arguments.selection;
   selection.root = "0";
   selection.embedding = "none";
-  const SelectedAlgorithm selected = select_algorithm(selection);
+  const planner::SelectedAlgorithm selected = planner::select_algorithm(selection);
   check_size(*selected.topology);
   if (auto placeable = embed::check_placeable(selected.algorithm.collective); !placeable) {
     bad_input(selection.collective + " takes no embedding: " + placeable.error().message);
@@ -229,7 +229,7 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
   }
   Programs programs(selected.nodes);
   for (std::uint32_t node = 0; node < selected.nodes; ++node)
-    generate(selected, node, programs[node]);
+    planner::generate(selected, node, programs[node]);
   const embed::Traffic traffic = embed::traffic_of(programs);
   if (search.period == 0) search.period = embed::whole_period(traffic);
   check_cuts(*selected.topology, traffic, search);
@@ -286,7 +286,7 @@ void check_found(const EmbedArguments& arguments, const embed::Search& search,
 
 void run_embed(const EmbedArguments& arguments) {
   check_writable(arguments.output);
-  const auto topology = parse_topology(arguments.selection.topology);
+  const auto topology = planner::parse_topology(arguments.selection.topology);
   embed::Search search = search_of(arguments, *topology);
   embed::Placement placement;
   topology::Embedding embedding;
@@ -335,7 +335,7 @@ void add_embed(Command app) {
   Command command =
       app.add_command("embed", "Searches for a placement of the ranks on links that suffice");
   const auto arguments = std::make_shared<EmbedArguments>();
-  Selection& selection = arguments->selection;
+  planner::Selection& selection = arguments->selection;
   command.text("--topology", selection.topology, "As for 'espalier compile'").required();
   command.text("--collective", selection.collective, "broadcast, reduce or allreduce").required();
   command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();

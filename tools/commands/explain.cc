@@ -4,19 +4,21 @@
 #include <iostream>
 #include <memory>
 
-#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/options/resolve.h"
+#include "tools/options/selection_options.h"
+#include "tools/options/workload_options.h"
 #include "tools/report/explain_report.h"
 
 namespace espalier::tools {
 namespace {
 
 struct ExplainArguments {
-  Selection selection;
-  OperatorOptions combining;
+  planner::Selection selection;
+  planner::OperatorOptions combining;
   ModelOptions model;
   std::vector<std::string> sizes;
   std::string node_ports, plot;
@@ -54,8 +56,8 @@ std::vector<std::uint64_t> sizes_of(const ExplainArguments& arguments) {
   return sizes;
 }
 
-std::string draw_plot(const Choice& choice, const std::vector<std::uint64_t>& sizes) {
-  std::vector<Ranking> rankings;
+std::string draw_plot(const planner::Choice& choice, const std::vector<std::uint64_t>& sizes) {
+  std::vector<planner::Ranking> rankings;
   Progress progress("predicting");
   std::uint64_t size = std::max<std::uint64_t>(8, sizes.front());
   for (std::uint32_t power = 0; power <= kPlotPowers; ++power, size *= 2) {
@@ -70,7 +72,7 @@ void run_explain(const ExplainArguments& arguments) {
   if (!arguments.plot.empty()) check_writable(arguments.plot);
   const std::vector<std::uint64_t> sizes = sizes_of(arguments);
   const BoardLimits limits(arguments.model.board);
-  ChoiceRequest request;
+  planner::ChoiceRequest request;
   request.selection = arguments.selection;
   request.combining = arguments.combining;
   request.model = model_of(arguments.model);
@@ -78,8 +80,8 @@ void run_explain(const ExplainArguments& arguments) {
   request.conditions.ranks_on_host = ranks_per_host(arguments.model.ranks_per_host, request.model);
   request.limits = limits.get();
   request.ports = ports_of(arguments.node_ports);
-  const Choice choice(std::move(request));
-  std::vector<Ranking> rankings;
+  const planner::Choice choice(std::move(request));
+  std::vector<planner::Ranking> rankings;
   rankings.reserve(sizes.size());
   for (const std::uint64_t size : sizes) rankings.push_back(choice.rank(size, arguments.all));
   if (!arguments.plot.empty()) {
@@ -97,7 +99,7 @@ void add_explain(Command app) {
   Command command = app.add_command(
       "explain", "Ranks the algorithms for a collective, and says why each was taken or not");
   const auto arguments = std::make_shared<ExplainArguments>();
-  Selection& selection = arguments->selection;
+  planner::Selection& selection = arguments->selection;
   add_selection(command, selection, true);
   command.option("--algorithm")
       .describe("auto: all of them; a name: that one, with every parameter that it may have");

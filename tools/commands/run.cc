@@ -6,14 +6,16 @@
 #include <memory>
 #include <string>
 
-#include "tools/choose/resolve.h"
+#include "planner/workload/counts.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
 #include "tools/launch/start_cluster.h"
+#include "tools/options/resolve.h"
+#include "tools/options/selection_options.h"
+#include "tools/options/workload_options.h"
 #include "tools/run/schedules.h"
-#include "tools/workload/counts.h"
 
 namespace espalier::tools {
 namespace {

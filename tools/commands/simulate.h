@@ -4,14 +4,14 @@
 #include <string>
 
 #include "espalier/hal/sim/network.h"
+#include "planner/workload/workload.h"
 #include "tools/common/output.h"
-#include "tools/workload/workload.h"
 
 namespace espalier::tools {
 
 struct SimulateOptions {
   std::string file, bytes, counts, seed, topology, model;
-  OperatorOptions combining;
+  planner::OperatorOptions combining;
   std::string trace;   // file to write a trace of the free run into; empty: none
   std::string output;  // directory for the free run's results
   std::string events;  // directory for what its nodes did

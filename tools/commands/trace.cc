@@ -2,11 +2,12 @@
 
 #include <memory>
 
+#include "planner/files/schedule_set.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/simulate.h"
-#include "tools/select/schedule_set.h"
 #ifdef ESPALIER_WITH_OFI
 #include "tools/commands/run.h"
+#include "tools/common/schedules.h"
 #endif
 
 namespace espalier::tools {
@@ -15,8 +16,8 @@ namespace {
 #ifdef ESPALIER_WITH_OFI
 void run_real(const Command& command, const SimulateOptions& given, const std::string& provider) {
   if (!given.topology.empty()) {
-    for (const ScheduleSet::Member& member : read_schedules(given.file).members) {
-      (void)open_schedule(member.name, member.bytes, given.topology);
+    for (const planner::ScheduleSet::Member& member : read_schedules(given.file).members) {
+      (void)planner::open_schedule(member.name, member.bytes, given.topology);
     }
   }
   run_command::RunOptions options;

@@ -7,16 +7,19 @@
 #include <memory>
 
 #include "collectives/verify/report/picture.h"
-#include "tools/choose/resolve.h"
+#include "planner/files/schedule_set.h"
+#include "planner/make/blocks.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/common/schedules.h"
+#include "tools/options/resolve.h"
+#include "tools/options/selection_options.h"
+#include "tools/report/selection_report.h"
 #include "tools/report/verify_report.h"
-#include "tools/select/blocks.h"
-#include "tools/select/schedule_set.h"
-#include "tools/select/verify_source.h"
+#include "tools/report/verify_source.h"
 
 namespace espalier::tools {
 namespace {
@@ -25,16 +28,16 @@ constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, 
 
 struct VerifyArguments {
   std::string file, blocks, picture, schedule;
-  Selection selection{"", "", ""};  // empty: kAuto
+  planner::Selection selection{"", "", ""};  // empty: kAuto
   ModelOptions model;
-  OperatorOptions combining;
+  planner::OperatorOptions combining;
   bool root_given = false, loads = false, explain = false;
   Format format = Format::kText;
 };
 
 // Refuses options of a schedule that is compiled here, if a file is given; and the other way round.
 void check_source(const VerifyArguments& arguments) {
-  const Selection& selection = arguments.selection;
+  const planner::Selection& selection = arguments.selection;
   const bool selects =
       !selection.collective.empty() || !selection.algorithm.empty() ||
       !selection.run_length.empty() || !selection.radix.empty() || !selection.lambda.empty() ||
@@ -60,8 +63,8 @@ void check_source(const VerifyArguments& arguments) {
 }
 
 Source generated(const VerifyArguments& arguments) {
-  Selection wanted = arguments.selection;
-  if (wanted.algorithm.empty()) wanted.algorithm = kAuto;
+  planner::Selection wanted = arguments.selection;
+  if (wanted.algorithm.empty()) wanted.algorithm = planner::kAuto;
   return Source(resolve(wanted, arguments.combining, arguments.model).selected);
 }
 
@@ -76,7 +79,7 @@ Proof prove(Source& source, const VerifyArguments& arguments) {
   if (!arguments.blocks.empty()) {
     options.max_blocks =
         static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, 1'000'000));
-    const std::int64_t first = allowed_blocks(source.program(0), 1);
+    const std::int64_t first = planner::allowed_blocks(source.program(0), 1);
     if (options.max_blocks < first) {
       bad_input("--blocks " + std::to_string(options.max_blocks) +
                 ": the schedule has no N up to that; expected " + std::to_string(first) +
@@ -110,7 +113,7 @@ void measure(Source& source, Proof& proof) {
 // N of the picture of a valid schedule: the smallest possible N that is at least kPictureBlocks, or
 // the largest proven.
 std::int64_t picture_blocks(const Program& program, const verify::Verdict& verdict) {
-  return std::min(verdict.proven_blocks, allowed_blocks(program, kPictureBlocks));
+  return std::min(verdict.proven_blocks, planner::allowed_blocks(program, kPictureBlocks));
 }
 
 void draw(Source& source, const Proof& proof, const std::string& path) {
@@ -151,12 +154,12 @@ std::string verify_one(Source& source, const VerifyArguments& arguments, std::st
 }
 
 // A selection: every schedule of it. Reading it has checked the table with every program.
-void verify_all(ScheduleSet& set, const VerifyArguments& arguments) {
+void verify_all(planner::ScheduleSet& set, const VerifyArguments& arguments) {
   if (!arguments.picture.empty()) (void)need_member(set, "", "--picture");
   Json json = {{"file", set.name}, {"selection", selection_json(set)}};
   json["schedules"] = Json::array();
   std::string text, wrong;
-  for (ScheduleSet::Member& member : set.members) {
+  for (planner::ScheduleSet::Member& member : set.members) {
     Source source(member.name, std::move(member.bytes), arguments.selection.topology);
     Json one;
     wrong = verify_one(source, arguments, text, one);
@@ -171,7 +174,7 @@ void verify_all(ScheduleSet& set, const VerifyArguments& arguments) {
         "%s: valid: %s; every node's programs are of this table, which has a schedule for "
         "every size and %s\n%s",
         one_line(set.name).c_str(), selection_text(set).c_str(),
-        serves_all(set) ? "operator" : "operator that commutes", rows_text(set).c_str());
+        planner::serves_all(set) ? "operator" : "operator that commutes", rows_text(set).c_str());
   }
   if (!wrong.empty()) negative(wrong);
 }
@@ -188,10 +191,10 @@ void run_verify(const VerifyArguments& arguments) {
     Source source = generated(arguments);
     wrong = verify_one(source, arguments, text, json);
   } else {
-    ScheduleSet set = read_schedules(arguments.file);
+    planner::ScheduleSet set = read_schedules(arguments.file);
     const auto chosen = given_member(set, arguments.schedule);
     if (!chosen) return verify_all(set, arguments);
-    ScheduleSet::Member& member = set.members[*chosen];
+    planner::ScheduleSet::Member& member = set.members[*chosen];
     Source source(member.name, std::move(member.bytes), arguments.selection.topology);
     wrong = verify_one(source, arguments, text, json);
   }
@@ -211,7 +214,7 @@ void add_verify(Command app) {
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);
   add_limits(command, arguments->selection.limits);
-  command.option("--algorithm").show_default(kAuto);
+  command.option("--algorithm").show_default(planner::kAuto);
   add_model_options(command, arguments->model);
   add_choice_bytes(command, arguments->model, arguments->combining);
   add_schedule_option(command, arguments->schedule);

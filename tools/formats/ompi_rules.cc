@@ -78,7 +78,7 @@ struct OmpiRule {
 };
 
 // The block length of a message of `bytes` in all; 0: one block.
-std::uint32_t block_bytes(const SelectedAlgorithm& selected, std::uint64_t bytes) {
+std::uint32_t block_bytes(const planner::SelectedAlgorithm& selected, std::uint64_t bytes) {
   std::uint32_t length = 0;
   for (const BlockRule& rule : selected.rules) {
     if (rule.from_bytes <= bytes) length = rule.block_bytes;
@@ -87,10 +87,10 @@ std::uint32_t block_bytes(const SelectedAlgorithm& selected, std::uint64_t bytes
 }
 
 // The best candidate that Open MPI has, too.
-std::optional<OmpiRule> best_rule(const OmpiCollective& ompi, const Choice& choice,
+std::optional<OmpiRule> best_rule(const OmpiCollective& ompi, const planner::Choice& choice,
                                   std::uint64_t bytes, std::uint64_t whole) {
-  for (const Estimate& estimate : choice.rank(bytes, true).estimates) {
-    const SelectedAlgorithm& selected = choice.selected(estimate);
+  for (const planner::Estimate& estimate : choice.rank(bytes, true).estimates) {
+    const planner::SelectedAlgorithm& selected = choice.selected(estimate);
     if (choice.candidates()[estimate.candidate].is_placed) continue;
     for (const OmpiCollective::Algorithm& algorithm : ompi.algorithms) {
       if (algorithm.name != selected.algorithm.name) continue;
@@ -102,7 +102,7 @@ std::optional<OmpiRule> best_rule(const OmpiCollective& ompi, const Choice& choi
   return std::nullopt;
 }
 
-std::vector<OmpiRule> rules_of(const OmpiCollective& ompi, const Choice& choice,
+std::vector<OmpiRule> rules_of(const OmpiCollective& ompi, const planner::Choice& choice,
                                std::uint32_t ranks) {
   const bool is_barrier = ompi.collective == Collective::kBarrier;
   const std::uint64_t parts = counts_per_rank(ompi.collective) ? ranks : 1;
@@ -136,18 +136,19 @@ std::vector<Collective> ompi_collectives() {
   return found;
 }
 
-std::string write_ompi_rules(const ChoiceRequest& given, const std::vector<Collective>& wanted) {
+std::string write_ompi_rules(const planner::ChoiceRequest& given,
+                             const std::vector<Collective>& wanted) {
   std::string sets;
   std::size_t count = 0;
-  const std::uint32_t ranks = parse_topology(given.selection.topology)->ranks();
+  const std::uint32_t ranks = planner::parse_topology(given.selection.topology)->ranks();
   Progress progress("ranking");
   for (const OmpiCollective& ompi : ompi_table()) {
     if (std::find(wanted.begin(), wanted.end(), ompi.collective) == wanted.end()) continue;
-    ChoiceRequest request;
+    planner::ChoiceRequest request;
     request.selection = given.selection;
     request.selection.collective = collective_name(ompi.collective);
     request.model = given.model;
-    const Choice choice(std::move(request));
+    const planner::Choice choice(std::move(request));
     const std::vector<OmpiRule> rules = rules_of(ompi, choice, ranks);
     ++count;
     sets += std::to_string(ompi.number) + " # " + std::string(ompi.name) + "\n1 # communicator\n" +

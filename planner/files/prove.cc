@@ -1,0 +1,84 @@
+#include "planner/files/prove.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/one_line.h"
+#include "planner/failure.h"
+#include "planner/files/loaded_schedule.h"
+#include "planner/make/blocks.h"
+
+namespace espalier::planner {
+namespace {
+
+constexpr std::uint32_t kMaxKeptPrograms = 4096;  // of 9 KB each
+
+// The programs of a schedule file; kept if there are few.
+class FilePrograms {
+ public:
+  // Decodes every descriptor once. Throws Failure (bad input).
+  FilePrograms(std::string name, std::vector<std::uint8_t> bytes)
+      : loaded_(open_schedule(std::move(name), std::move(bytes), "")) {
+    const std::uint32_t nodes = loaded_.file.nodes();
+    const bool keep = nodes <= kMaxKeptPrograms;
+    if (keep) loaded_.programs.resize(nodes);
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      decode(loaded_, node, keep ? loaded_.programs[node] : buffer_);
+    }
+    buffered_ = nodes - 1;
+  }
+
+  [[nodiscard]] const topology::Topology& topology() const { return *loaded_.topology; }
+  // The program of `node`; valid until the next call.
+  [[nodiscard]] const Program& program(std::uint32_t node) {
+    if (!loaded_.programs.empty()) return loaded_.programs.at(node);
+    if (buffered_ != node) decode(loaded_, node, buffer_);
+    buffered_ = node;
+    return buffer_;
+  }
+  // Moves the bytes of the file out: must be the last call.
+  [[nodiscard]] std::vector<std::uint8_t> take_bytes() { return std::move(loaded_.bytes); }
+
+ private:
+  LoadedSchedule loaded_;
+  OwnedProgram buffer_;
+  std::uint32_t buffered_ = 0;  // node of the program in the buffer
+};
+
+}  // namespace
+
+std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
+                           bool hop_by_hop, const ShowProgress& progress) {
+  const auto file = std::make_unique<FilePrograms>(name, std::move(bytes));
+  const Program& first = file->program(0);
+  verify::VerifyOptions options;
+  options.links = hop_by_hop || program_nodes(first) > first.ranks;
+  options.progress = progress;
+  const verify::Verdict verdict = verify::verify(
+      file->topology(),
+      [&file](std::uint32_t node) -> const Program& { return file->program(node); }, options);
+  const verify::Counterexample& wrong = verdict.counterexample;
+  const std::string refused = "'" + one_line(name) + "' is not written: ";
+  if (wrong.too_large) {
+    bad_input(refused + "it is too large to verify: " + wrong.message +
+              "; --no-verify writes it unverified");
+  }
+  if (!verdict.valid) negative(refused + "it is not valid: " + wrong.message);
+  std::string proven = proven_for(file->program(0), verdict);
+  bytes = file->take_bytes();
+  return proven;
+}
+
+std::string proven_for(const Program& program, const verify::Verdict& verdict) {
+  if (!cuts_messages(program)) {
+    return "N = " + std::to_string(verdict.proven_blocks) + ", the only one its block table gives";
+  }
+  std::string text = "every N";
+  if (program.residue_mod > 1) {
+    text += " = " + std::to_string(program.residue) + " mod " + std::to_string(program.residue_mod);
+  }
+  if (!verdict.for_all) text += " up to " + std::to_string(verdict.proven_blocks);
+  return text;
+}
+
+}  // namespace espalier::planner

@@ -1,0 +1,37 @@
+#include "tools/common/schedules.h"
+
+#include <utility>
+
+#include "planner/files/prove.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools {
+
+planner::LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
+                                      const std::string& topology) {
+  Progress progress("loading");
+  return planner::load_schedule(std::move(name), std::move(bytes), topology, progress.function());
+}
+
+planner::ScheduleSet read_schedules(const std::string& path) {
+  Progress progress("loading");
+  return planner::read_schedules(path, progress.function());
+}
+
+planner::ScheduleSet read_schedules(std::string name, std::vector<std::uint8_t> bytes) {
+  Progress progress("loading");
+  return planner::read_schedules(std::move(name), std::move(bytes), progress.function());
+}
+
+std::vector<std::uint8_t> compile(const planner::SelectedAlgorithm& selected) {
+  Progress progress("compiling");
+  return planner::compile(selected, progress.function());
+}
+
+std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
+                           bool hop_by_hop) {
+  Progress progress("verifying");
+  return planner::prove_compiled(name, bytes, hop_by_hop, progress.function());
+}
+
+}  // namespace espalier::tools
