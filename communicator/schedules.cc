@@ -234,37 +234,33 @@ Result<void> ChosenByModel::add_file(const std::string& path) {
   const auto contents = read_file(path, FileKind::kSchedule);
   if (!contents) return fail("the schedule: " + contents.error().message);
   std::vector<std::uint8_t> bytes(contents->begin(), contents->end());
-  try {
-    planner::LoadedSchedule loaded = planner::load_schedule(path, std::move(bytes), "", {});
-    const Program& first = loaded.programs.front();
-    if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
-      return fail("the schedule '" + path + "' is for " + counted(first.ranks, "rank") + " and " +
-                  counted(program_nodes(first), "node") + "; expected one for the " +
-                  counted(ranks_, "rank") + " of this job, without programs for routers");
-    }
-    verify::VerifyOptions options;
-    options.links = false;
-    const verify::Verdict verdict = verify::verify(
-        *loaded.topology,
-        [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); },
-        options);
-    if (!verdict.valid) {
-      return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
-    }
-    const auto key = std::pair{Collective::Value{first.collective}, std::uint32_t{first.root}};
-    if (from_files_.contains(key)) {
-      return fail("the schedule '" + path + "': another file already serves " +
-                  text_of(first.collective, first.root));
-    }
-    if (image_ != nullptr &&
-        image_->find({.collective = key.first, .root = key.second}) != nullptr) {
-      return fail("the schedule '" + path + "': the image already serves " +
-                  text_of(first.collective, first.root));
-    }
-    from_files_[key] = {loaded.programs.at(rank_), path, verdict.in_place};
-  } catch (const planner::Failure& failure) {
-    return fail(failure.line);
+  const auto loaded = planner::load_schedule(path, std::move(bytes), "", {});
+  if (!loaded) return fail(loaded.error());
+  const Program& first = loaded->programs.front();
+  if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
+    return fail("the schedule '" + path + "' is for " + counted(first.ranks, "rank") + " and " +
+                counted(program_nodes(first), "node") + "; expected one for the " +
+                counted(ranks_, "rank") + " of this job, without programs for routers");
   }
+  verify::VerifyOptions options;
+  options.links = false;
+  const verify::Verdict verdict = verify::verify(
+      *loaded->topology,
+      [&loaded](std::uint32_t node) -> const Program& { return loaded->programs.at(node); },
+      options);
+  if (!verdict.valid) {
+    return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
+  }
+  const auto key = std::pair{Collective::Value{first.collective}, std::uint32_t{first.root}};
+  if (from_files_.contains(key)) {
+    return fail("the schedule '" + path + "': another file already serves " +
+                text_of(first.collective, first.root));
+  }
+  if (image_ != nullptr && image_->find({.collective = key.first, .root = key.second}) != nullptr) {
+    return fail("the schedule '" + path + "': the image already serves " +
+                text_of(first.collective, first.root));
+  }
+  from_files_[key] = {loaded->programs.at(rank_), path, verdict.in_place};
   return {};
 }
 

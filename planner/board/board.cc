@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -14,7 +15,6 @@
 #include "firmware/boot/file_flash.h"
 #include "firmware/image/image.h"
 #include "planner/board/board_limits.h"
-#include "planner/failure.h"
 
 namespace espalier::planner {
 namespace {
@@ -22,36 +22,39 @@ namespace {
 using board::BoardFile;
 using google::protobuf::TextFormat;
 
+// Keeps the first error.
 class Reader final : public google::protobuf::io::ErrorCollector {
  public:
   explicit Reader(std::string path) : path_(std::move(path)) {}
-  [[nodiscard]] BoardFile read(const std::string& text);
+  [[nodiscard]] Result<BoardFile> read(const std::string& text);
   void AddError(int line, int /*column*/, const std::string& message) override {
-    fail(line, message);
+    refuse(line, message);
   }
 
  private:
-  [[noreturn]] void fail(int line, const std::string& what) const {
-    bad_input(one_line(path_) + (line < 0 ? "" : ", line " + std::to_string(line + 1)) + ": " +
-              one_line(what) + "; docs/boards.md describes these files");
+  void refuse(int line, const std::string& what) {
+    if (error_) return;
+    error_ = Error{one_line(path_) + (line < 0 ? "" : ", line " + std::to_string(line + 1)) + ": " +
+                   one_line(what) + "; docs/boards.md describes these files"};
   }
   // Complains about a field of the file, entry `index` of a repeated one.
-  [[noreturn]] void complain(const char* field, const std::string& what, int index = -1) const {
+  void complain(const char* field, const std::string& what, int index = -1) {
     const auto* descriptor = BoardFile::descriptor()->FindFieldByName(field);
-    fail(tree_.GetLocation(descriptor, index).line, what);
+    refuse(tree_.GetLocation(descriptor, index).line, what);
   }
-  void check_name(const std::string& name) const;
-  void check_links(const BoardFile& file) const;
-  void check_limits(board::BoardFile::Limits& limits) const;
-  void check_rooms(const board::BoardFile::Limits& limits) const;
-  void check_flash(const board::BoardFile::Flash& flash) const;
-  void check_fabric(const board::BoardFile::Fabric& fabric) const;
+  void check_name(const std::string& name);
+  void check_links(const BoardFile& file);
+  void check_limits(board::BoardFile::Limits& limits);
+  void check_rooms(const board::BoardFile::Limits& limits);
+  void check_flash(const board::BoardFile::Flash& flash);
+  void check_fabric(const board::BoardFile::Fabric& fabric);
 
   std::string path_;
+  std::optional<Error> error_;
   TextFormat::ParseInfoTree tree_;
 };
 
-void Reader::check_name(const std::string& name) const {
+void Reader::check_name(const std::string& name) {
   const bool letters = std::all_of(name.begin(), name.end(), [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '.' || letter == '_' || letter == '-';
   });
@@ -63,7 +66,7 @@ void Reader::check_name(const std::string& name) const {
                        " letters, digits, '.', '_' and '-'");
 }
 
-void Reader::check_links(const BoardFile& file) const {
+void Reader::check_links(const BoardFile& file) {
   std::set<std::uint32_t> peers;
   std::set<std::pair<std::uint32_t, std::uint32_t>> ports;
   for (int i = 0; i < file.link_size(); ++i) {
@@ -88,7 +91,7 @@ void Reader::check_links(const BoardFile& file) const {
 }
 
 // Fills in the defaults.
-void Reader::check_limits(BoardFile::Limits& limits) const {
+void Reader::check_limits(BoardFile::Limits& limits) {
   if (!limits.has_rotated_scratch()) limits.set_rotated_scratch(true);
   for (const Limit& limit : limits_of_boards()) {
     const auto* field = BoardFile::Limits::descriptor()->FindFieldByName(limit.name);
@@ -107,7 +110,7 @@ void Reader::check_limits(BoardFile::Limits& limits) const {
 }
 
 // Rooms of a bare-metal node, which the firmware is built with (boards/limits.py).
-void Reader::check_rooms(const BoardFile::Limits& limits) const {
+void Reader::check_rooms(const BoardFile::Limits& limits) {
   const struct {
     const char* name;
     bool is_given;
@@ -126,7 +129,7 @@ void Reader::check_rooms(const BoardFile::Limits& limits) const {
 }
 
 // Each field of a fabric belongs to one kind.
-void Reader::check_fabric(const BoardFile::Fabric& fabric) const {
+void Reader::check_fabric(const BoardFile::Fabric& fabric) {
   const bool is_serial = fabric.kind() == BoardFile::Fabric::SERIAL;
   if (fabric.kind() == BoardFile::Fabric::NONE) {
     complain("fabric", "no fabric kind: expected OFI, SERIAL or MEMORY");
@@ -142,7 +145,7 @@ void Reader::check_fabric(const BoardFile::Fabric& fabric) const {
   }
 }
 
-void Reader::check_flash(const BoardFile::Flash& flash) const {
+void Reader::check_flash(const BoardFile::Flash& flash) {
   if (!is_flash_shape({flash.bytes(), flash.block_bytes(), flash.unit_bytes()})) {
     complain("flash",
              "flash: expected unit_bytes of 1 to 64, block_bytes a multiple of them, and bytes for "
@@ -150,12 +153,13 @@ void Reader::check_flash(const BoardFile::Flash& flash) const {
   }
 }
 
-BoardFile Reader::read(const std::string& text) {
+Result<BoardFile> Reader::read(const std::string& text) {
   BoardFile file;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(this);
   parser.WriteLocationsTo(&tree_);
-  if (!parser.ParseFromString(text, &file)) fail(-1, "no board's description");
+  if (!parser.ParseFromString(text, &file)) refuse(-1, "no board's description");
+  if (error_) return fail(*error_);
   check_name(file.name());
   check_links(file);
   check_rooms(file.limits());
@@ -179,17 +183,20 @@ BoardFile Reader::read(const std::string& text) {
     complain("signature",
              "no signature: expected ED25519, or UNSIGNED if its nodes take any image");
   }
+  if (error_) return fail(*error_);
   return file;
 }
 
 }  // namespace
 
-BoardFile read_board(const std::string& path) {
+Result<BoardFile> read_board(const std::string& path) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::string file =
       folder ? (std::filesystem::path(path) / "board.textproto").string() : path;
-  return Reader(file).read(or_bad_input(read_file(file, FileKind::kBoard)));
+  const auto text = read_file(file, FileKind::kBoard);
+  if (!text) return fail(text.error());
+  return Reader(file).read(*text);
 }
 
 }  // namespace espalier::planner

@@ -348,7 +348,7 @@ Operator operator_of(const ChoiceRequest& request) {
   program.clear();
   program.collective = collective;
   program.ranks = 1;
-  return case_of(program, request.combining).op;
+  return or_bad_input(case_of(program, request.combining)).op;
 }
 
 std::vector<Candidate> make_candidates(const ChoiceRequest& request) {

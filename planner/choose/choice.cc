@@ -57,7 +57,7 @@ Layout Choice::layout_for(const Candidate& candidate, std::uint64_t bytes) const
   what.op = op_;
   what.bytes = bytes;
   or_bad_input(reference::check_whole_elements(what));
-  return layout_of(first, what);
+  return or_bad_input(layout_of(first, what));
 }
 
 Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/one_line.h"
-#include "planner/failure.h"
+#include "espalier/base/assert.h"
 #include "planner/files/loaded_schedule.h"
 #include "planner/make/blocks.h"
 
@@ -16,23 +16,26 @@ constexpr std::uint32_t kMaxKeptPrograms = 4096;  // of 9 KB each
 // The programs of a schedule file; kept if there are few.
 class FilePrograms {
  public:
-  // Decodes every descriptor once. Throws Failure (bad input).
-  FilePrograms(std::string name, std::vector<std::uint8_t> bytes)
-      : loaded_(open_schedule(std::move(name), std::move(bytes), "")) {
+  explicit FilePrograms(LoadedSchedule loaded) : loaded_(std::move(loaded)) {}
+
+  // Decodes every descriptor once, so that program() can. Error: one is corrupt.
+  [[nodiscard]] Result<void> read() {
     const std::uint32_t nodes = loaded_.file.nodes();
     const bool keep = nodes <= kMaxKeptPrograms;
     if (keep) loaded_.programs.resize(nodes);
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      decode(loaded_, node, keep ? loaded_.programs[node] : buffer_);
+    for (buffered_ = 0; buffered_ < nodes; ++buffered_) {
+      OwnedProgram& program = keep ? loaded_.programs[buffered_] : buffer_;
+      if (auto done = decode(loaded_, buffered_, program); !done) return done;
     }
-    buffered_ = nodes - 1;
+    return {};
   }
-
   [[nodiscard]] const topology::Topology& topology() const { return *loaded_.topology; }
   // The program of `node`; valid until the next call.
   [[nodiscard]] const Program& program(std::uint32_t node) {
     if (!loaded_.programs.empty()) return loaded_.programs.at(node);
-    if (buffered_ != node) decode(loaded_, node, buffer_);
+    if (buffered_ == node) return buffer_;
+    const auto done = decode(loaded_, node, buffer_);
+    ESPALIER_ASSERT(done.has_value());
     buffered_ = node;
     return buffer_;
   }
@@ -47,9 +50,12 @@ class FilePrograms {
 
 }  // namespace
 
-std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
-                           bool hop_by_hop, const ShowProgress& progress) {
-  const auto file = std::make_unique<FilePrograms>(name, std::move(bytes));
+Result<FileVerdict> prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
+                                   bool hop_by_hop, const ShowProgress& progress) {
+  auto opened = open_schedule(name, std::move(bytes), "");
+  if (!opened) return fail(opened.error());
+  const auto file = std::make_unique<FilePrograms>(*std::move(opened));
+  if (auto read = file->read(); !read) return fail(read.error());
   const Program& first = file->program(0);
   verify::VerifyOptions options;
   options.links = hop_by_hop || program_nodes(first) > first.ranks;
@@ -60,13 +66,13 @@ std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& b
   const verify::Counterexample& wrong = verdict.counterexample;
   const std::string refused = "'" + one_line(name) + "' is not written: ";
   if (wrong.too_large) {
-    bad_input(refused + "it is too large to verify: " + wrong.message +
-              "; --no-verify writes it unverified");
+    return fail(refused + "it is too large to verify: " + wrong.message +
+                "; --no-verify writes it unverified");
   }
-  if (!verdict.valid) negative(refused + "it is not valid: " + wrong.message);
-  std::string proven = proven_for(file->program(0), verdict);
+  if (!verdict.valid) return FileVerdict{refused + "it is not valid: " + wrong.message, ""};
+  FileVerdict valid{"", proven_for(file->program(0), verdict)};
   bytes = file->take_bytes();
-  return proven;
+  return valid;
 }
 
 std::string proven_for(const Program& program, const verify::Verdict& verdict) {

@@ -28,19 +28,20 @@ struct ScheduleSet {
 
 // Reads the file at `path`, or bytes in memory, called `name` in messages. If the file is a
 // selection, decodes every program and checks it with the table. A file of one schedule is not
-// decoded. Throws Failure (bad input).
-[[nodiscard]] ScheduleSet read_schedules(const std::string& path, const ShowProgress& progress);
-[[nodiscard]] ScheduleSet read_schedules(std::string name, std::vector<std::uint8_t> bytes,
-                                         const ShowProgress& progress);
+// decoded. Errors: unreadable; a selection that is truncated, corrupt or malformed.
+[[nodiscard]] Result<ScheduleSet> read_schedules(const std::string& path,
+                                                 const ShowProgress& progress);
+[[nodiscard]] Result<ScheduleSet> read_schedules(std::string name, std::vector<std::uint8_t> bytes,
+                                                 const ShowProgress& progress);
 
 // A member that was chosen.
 struct ChosenMember {
   std::size_t index = 0;
   const SelectionRow* row = nullptr;  // of the set's table; null: there is no selection
 };
-// Chooses as nodes do. Throws Failure (bad input): no row is for the operator.
-[[nodiscard]] ChosenMember choose_member(const ScheduleSet& set,
-                                         const reference::ReferenceInput& what);
+// Chooses as nodes do. Error: no row is for the operator.
+[[nodiscard]] Result<ChosenMember> choose_member(const ScheduleSet& set,
+                                                 const reference::ReferenceInput& what);
 // The member that takes most operators: that of the first row.
 [[nodiscard]] const ScheduleSet::Member& first_member(const ScheduleSet& set);
 

@@ -4,23 +4,22 @@
 
 #include "base/counted.h"
 #include "base/one_line.h"
-#include "planner/failure.h"
 
 namespace espalier::planner {
 
-void check_takes_counts(const Program& program, const reference::ReferenceInput& what) {
+Result<void> check_takes_counts(const Program& program, const reference::ReferenceInput& what) {
   SlotGroups groups;
-  if (what.counts.empty() || takes_unequal_counts(program, groups)) return;
+  if (what.counts.empty() || takes_unequal_counts(program, groups)) return {};
   const std::string by =
       std::string(collective_name(program.collective)) + " by " + one_line(program.algorithm);
   if (program.collective == Collective::kAllToAll) {
-    bad_input(by +
-              " passes parts on through other nodes, which do not know their lengths; expected "
-              "--bytes, or a schedule that sends each part directly (pairwise, routed)");
+    return fail(by +
+                " passes parts on through other nodes, which do not know their lengths; expected "
+                "--bytes, or a schedule that sends each part directly (pairwise, routed)");
   }
-  bad_input(by +
-            " keeps several parts in scratch without a common order; expected --bytes, or "
-            "another schedule");
+  return fail(by +
+              " keeps several parts in scratch without a common order; expected --bytes, or "
+              "another schedule");
 }
 
 ElementCounts MachineCounts::of(std::uint32_t node) {

@@ -9,8 +9,9 @@
 
 namespace espalier::planner {
 
-// Throws Failure (bad input) if the program cannot have unequal counts. `what` has counts.
-void check_takes_counts(const Program& program, const reference::ReferenceInput& what);
+// Error: the program cannot have unequal counts. `what` has counts.
+[[nodiscard]] Result<void> check_takes_counts(const Program& program,
+                                              const reference::ReferenceInput& what);
 
 // The counts in the form that machines take, with the memory that they need.
 class MachineCounts {

@@ -16,14 +16,15 @@ struct OperatorOptions {
   [[nodiscard]] std::string type_or_default() const { return type.empty() ? "f32" : type; }
 };
 
-// Returns the case of this program with this operator, of no bytes. Throws Failure (bad input): an
+// Returns the case of this program with this operator, of no bytes. Error: an
 // unknown operator, one that the schedule's order of ranks does not allow, one for a collective
 // that combines nothing, or a type beside `affine`, which has its own.
-[[nodiscard]] reference::ReferenceInput case_of(const Program& program,
-                                                const OperatorOptions& options);
+[[nodiscard]] Result<reference::ReferenceInput> case_of(const Program& program,
+                                                        const OperatorOptions& options);
 
-// Cuts the message into blocks; with `counts`, cuts the longest part of all ranks. Throws Failure
-// (bad input) if the program takes none of its size.
-[[nodiscard]] Layout layout_of(const Program& program, const reference::ReferenceInput& what);
+// Cuts the message into blocks; with `counts`, cuts the longest part of all ranks. Error: the
+// program takes none of its size.
+[[nodiscard]] Result<Layout> layout_of(const Program& program,
+                                       const reference::ReferenceInput& what);
 
 }  // namespace espalier::planner

@@ -38,7 +38,9 @@ void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm,
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const board::BoardFile board = planner::read_board(argv[1]);
+  const auto read = planner::read_board(argv[1]);
+  if (!read) return 2;
+  const board::BoardFile& board = *read;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -8,7 +8,6 @@
 #include "firmware/image/image.h"
 #include "planner/board/board_limits.h"
 #include "tests/fuzz/memory_file.h"
-#include "tools/common/failure.h"
 
 namespace espalier::fuzz {
 namespace {
@@ -34,12 +33,11 @@ void examine(const board::BoardFile& file) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace espalier;
   const fuzz::MemoryFile file(bytes, size);
-  try {
-    fuzz::examine(planner::read_board(file.path()));
-  } catch (const tools::Failure& failure) {
-    fuzz::expect(
-        failure.exit_status == tools::kBadInput && failure.line.find('\n') == std::string::npos,
-        "a refusal is one line");
+  const auto board = planner::read_board(file.path());
+  if (board) {
+    fuzz::examine(*board);
+  } else {
+    fuzz::expect(board.error().message.find('\n') == std::string::npos, "a refusal is one line");
   }
   return 0;
 }

@@ -58,7 +58,7 @@ bool small(const LoadedSchedule& loaded, std::int64_t blocks) {
 }
 
 void draw(const LoadedSchedule& loaded, std::int64_t blocks) {
-  planner::check_form(loaded, blocks);
+  tools::or_bad_input(planner::check_form(loaded, blocks));
   if (phase_steps(loaded.programs.front(), blocks) == 0) return;
   expect(!tools::make_page(loaded, blocks, 1, {}).empty(), "a page is made");
   for (const tools::View view : {tools::View::kStep, tools::View::kTrees, tools::View::kLoad}) {
@@ -68,7 +68,7 @@ void draw(const LoadedSchedule& loaded, std::int64_t blocks) {
 
 void show(const LoadedSchedule& loaded, std::int64_t blocks) {
   (void)tools::schedule_json(loaded, -1, 0);
-  planner::check_form(loaded, blocks);
+  tools::or_bad_input(planner::check_form(loaded, blocks));
   (void)tools::schedule_json(loaded, -1, blocks);
   (void)tools::log_room(loaded.programs, blocks);
 }

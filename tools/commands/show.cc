@@ -175,7 +175,7 @@ void run_show(const ShowArguments& arguments) {
   if (!arguments.blocks.empty()) {
     blocks = chosen_blocks(arguments.blocks, kMaxShownBlocks, loaded.programs.front());
   }
-  if (blocks > 0) planner::check_form(loaded, blocks);
+  if (blocks > 0) or_bad_input(planner::check_form(loaded, blocks));
   std::int64_t rank = -1;  // all
   if (!arguments.rank.empty()) {
     const std::uint64_t last = loaded.programs.size() - 1;

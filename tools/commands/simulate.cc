@@ -32,7 +32,7 @@ namespace {
 constexpr double kMaxJitter = 1000;
 
 reference::ReferenceInput make_case(const Program& program, const SimulateOptions& arguments) {
-  reference::ReferenceInput run = planner::case_of(program, arguments.combining);
+  reference::ReferenceInput run = or_bad_input(planner::case_of(program, arguments.combining));
   if (!arguments.counts.empty()) {
     set_counts(arguments.counts, run);
   } else if (!arguments.bytes.empty()) {
@@ -77,10 +77,10 @@ planner::ChosenMember choose(const planner::ScheduleSet& set, const SimulateOpti
   if (!set.selected) return {};
   const planner::ScheduleSet::Member& first = planner::first_member(set);
   const planner::LoadedSchedule opened =
-      planner::open_schedule(first.name, first.bytes, arguments.topology);
+      or_bad_input(planner::open_schedule(first.name, first.bytes, arguments.topology));
   const auto program = std::make_unique<OwnedProgram>();
-  planner::decode(opened, 0, *program);
-  return planner::choose_member(set, make_case(*program, arguments));
+  or_bad_input(planner::decode(opened, 0, *program));
+  return or_bad_input(planner::choose_member(set, make_case(*program, arguments)));
 }
 
 predict::Model cost_of(const SimulateOptions& arguments) {
@@ -114,14 +114,14 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   report.counts = run.counts;
   report.counts_option = arguments.counts;
   for (std::uint32_t node = 0; node < schedule.nodes() && !run.counts.empty(); ++node) {
-    planner::check_takes_counts(schedule.program(node), run);
+    or_bad_input(planner::check_takes_counts(schedule.program(node), run));
   }
-  report.layout = planner::layout_of(schedule.first(), run);
+  report.layout = or_bad_input(planner::layout_of(schedule.first(), run));
   SimulatedMemory memory(schedule, run, report.layout, report.data);
-  planner::check_form(
+  or_bad_input(planner::check_form(
       schedule.loaded(),
       [&schedule](std::uint32_t node) -> const Program& { return schedule.program(node); },
-      report.layout.blocks);
+      report.layout.blocks));
   report.switching = arguments.switching;
   const std::uint64_t seed = seed_of(arguments);
   const predict::Model costs = cost_of(arguments);

@@ -17,7 +17,7 @@ namespace {
 void run_real(const Command& command, const SimulateOptions& given, const std::string& provider) {
   if (!given.topology.empty()) {
     for (const planner::ScheduleSet::Member& member : read_schedules(given.file).members) {
-      (void)planner::open_schedule(member.name, member.bytes, given.topology);
+      (void)or_bad_input(planner::open_schedule(member.name, member.bytes, given.topology));
     }
   }
   run_command::RunOptions options;

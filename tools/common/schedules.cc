@@ -10,17 +10,19 @@ namespace espalier::tools {
 planner::LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
                                       const std::string& topology) {
   Progress progress("loading");
-  return planner::load_schedule(std::move(name), std::move(bytes), topology, progress.function());
+  return or_bad_input(
+      planner::load_schedule(std::move(name), std::move(bytes), topology, progress.function()));
 }
 
 planner::ScheduleSet read_schedules(const std::string& path) {
   Progress progress("loading");
-  return planner::read_schedules(path, progress.function());
+  return or_bad_input(planner::read_schedules(path, progress.function()));
 }
 
 planner::ScheduleSet read_schedules(std::string name, std::vector<std::uint8_t> bytes) {
   Progress progress("loading");
-  return planner::read_schedules(std::move(name), std::move(bytes), progress.function());
+  return or_bad_input(
+      planner::read_schedules(std::move(name), std::move(bytes), progress.function()));
 }
 
 std::vector<std::uint8_t> compile(const planner::SelectedAlgorithm& selected) {
@@ -31,7 +33,10 @@ std::vector<std::uint8_t> compile(const planner::SelectedAlgorithm& selected) {
 std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
                            bool hop_by_hop) {
   Progress progress("verifying");
-  return planner::prove_compiled(name, bytes, hop_by_hop, progress.function());
+  planner::FileVerdict verdict =
+      or_bad_input(planner::prove_compiled(name, bytes, hop_by_hop, progress.function()));
+  if (!verdict.wrong.empty()) negative(verdict.wrong);
+  return std::move(verdict.proven_for);
 }
 
 }  // namespace espalier::tools

@@ -46,7 +46,7 @@ void check_drawable(const planner::LoadedSchedule& loaded, std::int64_t blocks) 
                 "; expected at most " + std::to_string(most) + " of all nodes");
     }
   }
-  planner::check_form(loaded, blocks);
+  or_bad_input(planner::check_form(loaded, blocks));
 }
 
 std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {

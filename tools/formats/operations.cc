@@ -115,7 +115,7 @@ class NodeExpander {
 }  // namespace
 
 Operations expand_operations(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
-  planner::check_form(loaded, blocks);
+  or_bad_input(planner::check_form(loaded, blocks));
   const Program& first = loaded.programs.front();
   Operations expanded;
   expanded.blocks = blocks;

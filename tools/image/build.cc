@@ -337,7 +337,7 @@ std::vector<std::uint32_t> chosen_nodes(const BuildArguments& arguments, const S
 void run_build(const BuildArguments& arguments) {
   check_writable(output_path(arguments.output, 0));
   Sources sources;
-  sources.board = planner::read_board(arguments.board);
+  sources.board = or_bad_input(planner::read_board(arguments.board));
   sources.common.board = sources.board.name();
   sources.common.release = parse_release(arguments.release);
   sources.common.counter =

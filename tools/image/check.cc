@@ -104,7 +104,8 @@ Status load_all(const Image& image, std::string& which) {
 std::string board_name(const std::string& board, const std::vector<std::uint8_t>& bytes) {
   std::error_code ignored;
   if (!board.empty()) {
-    return std::filesystem::exists(board, ignored) ? planner::read_board(board).name() : board;
+    return std::filesystem::exists(board, ignored) ? or_bad_input(planner::read_board(board)).name()
+                                                   : board;
   }
   // Whatever it says itself.
   if (bytes.size() < kImageHeaderBytes) return "any";
@@ -186,7 +187,7 @@ void print_slots(const std::string& path, const BootReport& report, std::uint32_
 
 void run_install(CheckArguments& arguments) {
   settle(arguments.trust);
-  const board::BoardFile board = planner::read_board(arguments.board);
+  const board::BoardFile board = or_bad_input(planner::read_board(arguments.board));
   if (!board.has_flash()) {
     bad_input("board '" + board.name() + "' has no flash; expected flash { ... } in " +
               one_line(arguments.board));

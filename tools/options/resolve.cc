@@ -54,7 +54,7 @@ void add_choice_bytes(Command command, ModelOptions& options, planner::OperatorO
 predict::Model model_of(const ModelOptions& options) {
   if (!options.model.empty()) return or_bad_input(predict::read_model(options.model));
   if (options.board.empty()) return predict::default_model();
-  const board::BoardFile board = planner::read_board(options.board);
+  const board::BoardFile board = or_bad_input(planner::read_board(options.board));
   if (!board.has_timing()) return predict::default_model();
   predict::Model model = predict::line_model(board.timing().alpha(), board.timing().beta());
   model.found_by = "the timing of board " + board.name();
@@ -63,7 +63,8 @@ predict::Model model_of(const ModelOptions& options) {
 
 BoardLimits::BoardLimits(const std::string& path) {
   if (path.empty()) return;
-  limits_ = std::make_unique<board::BoardFile::Limits>(planner::read_board(path).limits());
+  limits_ =
+      std::make_unique<board::BoardFile::Limits>(or_bad_input(planner::read_board(path)).limits());
 }
 
 std::string describe_choice(const planner::Choice& choice, const planner::Ranking& ranking) {

@@ -12,7 +12,7 @@ constexpr std::uint32_t kMaxKeptPrograms = 4096;  // of 9 KB each
 }  // namespace
 
 Source::Source(std::string name, std::vector<std::uint8_t> bytes, const std::string& topology)
-    : Source(planner::open_schedule(std::move(name), std::move(bytes), topology)) {}
+    : Source(or_bad_input(planner::open_schedule(std::move(name), std::move(bytes), topology))) {}
 
 Source::Source(planner::LoadedSchedule loaded)
     : loaded_(std::move(loaded)),
@@ -25,7 +25,7 @@ Source::Source(planner::LoadedSchedule loaded)
   Progress progress("loading");
   for (std::uint32_t node = 0; node < nodes; ++node) {
     if (keep) loaded_.programs.emplace_back();
-    planner::decode(loaded_, node, keep ? loaded_.programs.back() : *buffer_);
+    or_bad_input(planner::decode(loaded_, node, keep ? loaded_.programs.back() : *buffer_));
     progress.show(static_cast<double>(node) / nodes);
   }
 }
@@ -44,7 +44,7 @@ const Program& Source::program(std::uint32_t node) {
   if (!selected_.algorithm.name.empty()) {
     planner::generate(selected_, node, *buffer_);
   } else {
-    planner::decode(loaded_, node, *buffer_);
+    or_bad_input(planner::decode(loaded_, node, *buffer_));
   }
   in_buffer_ = node;
   filled_ = true;

@@ -71,7 +71,7 @@ class SizeRun {
  private:
   void predict(SizeResult& size) const {
     const Program& program = schedule_.programs[0];
-    const Layout layout = planner::layout_of(program, what_);
+    const Layout layout = tools::or_bad_input(planner::layout_of(program, what_));
     const predict::Model model = run_model(options_);
     const auto nodes = static_cast<std::uint32_t>(schedule_.programs.size());
     predict::Conditions conditions = run_conditions(options_, model, nodes);

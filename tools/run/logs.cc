@@ -13,7 +13,7 @@ namespace {
 std::int64_t last_blocks(const RunOptions& options, const planner::LoadedSchedule& schedule,
                          reference::ReferenceInput what) {
   what.bytes = options.bytes.back();
-  return planner::layout_of(schedule.programs.front(), what).blocks;
+  return tools::or_bad_input(planner::layout_of(schedule.programs.front(), what)).blocks;
 }
 
 }  // namespace

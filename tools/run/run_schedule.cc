@@ -81,7 +81,8 @@ verify::Verdict prove(const planner::LoadedSchedule& schedule,
     reference::ReferenceInput longest = what;
     longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
-    options.max_blocks = planner::layout_of(schedule.programs.front(), longest).blocks;
+    options.max_blocks =
+        tools::or_bad_input(planner::layout_of(schedule.programs.front(), longest)).blocks;
     verdict = verify::verify(*schedule.topology, program, options);
   }
   if (verdict.valid) return verdict;

@@ -114,7 +114,8 @@ std::vector<ScheduleRun> runs_of_selection(const RunOptions& options,
   const planner::LoadedSchedule first =
       tools::load_schedule(planner::first_member(set).name, planner::first_member(set).bytes, "");
   const Program& program = first.programs.front();
-  reference::ReferenceInput what = planner::case_of(program, options.combining);
+  reference::ReferenceInput what =
+      tools::or_bad_input(planner::case_of(program, options.combining));
   std::vector<std::uint64_t> sizes =
       read_sizes(options, program.collective == Collective::kBarrier, input);
   if (!options.counts.empty()) {
@@ -125,7 +126,7 @@ std::vector<ScheduleRun> runs_of_selection(const RunOptions& options,
   std::size_t last = SIZE_MAX;  // the schedule of the last run
   for (const std::uint64_t size : sizes) {
     what.bytes = size;
-    const planner::ChosenMember chosen = planner::choose_member(set, what);
+    const planner::ChosenMember chosen = tools::or_bad_input(planner::choose_member(set, what));
     if (chosen.index == last) {
       runs.back().chosen += "; " + tools::reason_text(set, chosen, size);
     } else {
@@ -195,10 +196,12 @@ std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string
 
 reference::ReferenceInput describe_case(RunOptions& options,
                                         const planner::LoadedSchedule& schedule) {
-  reference::ReferenceInput what = planner::case_of(schedule.programs.front(), options.combining);
+  reference::ReferenceInput what =
+      tools::or_bad_input(planner::case_of(schedule.programs.front(), options.combining));
   if (!options.counts.empty()) {
     tools::set_counts(options.counts, what);
-    for (const Program& program : schedule.programs) planner::check_takes_counts(program, what);
+    for (const Program& program : schedule.programs)
+      tools::or_bad_input(planner::check_takes_counts(program, what));
     options.bytes = {what.bytes};
   }
   if (!options.input.empty() && what.collective != Collective::kBroadcast) {
