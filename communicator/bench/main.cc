@@ -26,7 +26,7 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32;
 struct BenchOptions {
   std::vector<std::string> collectives;
   std::vector<std::string> sizes = {"8", "1KiB", "16KiB", "64KiB", "256KiB", "1MiB", "8MiB"};
-  planner::OperatorOptions operators;
+  OperatorOptions operators;
   std::uint32_t root = 0;
   std::vector<bench::Start> starts = {bench::Start::kWarm, bench::Start::kCold};
   bench::Repetitions repetitions;

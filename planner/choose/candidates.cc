@@ -4,13 +4,14 @@
 #include <iterator>
 #include <set>
 
+#include "base/one_line.h"
 #include "collectives/predict/block_rules.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "planner/board/board_limits.h"
-#include "planner/failure.h"
 #include "planner/make/blocks.h"
 #include "planner/make/bound.h"
+#include "planner/workload/reference.h"
 
 namespace espalier::planner {
 namespace {
@@ -23,86 +24,90 @@ constexpr std::uint32_t kRunLengths[] = {1, 2, 4, 8, 16};
 constexpr std::uint32_t kRadices[] = {3, 4, 8};
 constexpr std::uint32_t kMaxFlatRanks = 16;
 
-// The ticks L/S nearest above lambda, for S = 1 and S = 2.
-std::vector<std::string> lambdas(const predict::Model& model, const topology::Topology& topology) {
+// The ticks L/S nearest above lambda, for S = 1 and S = 2; without, first.
+std::vector<Fraction> lambdas(const predict::Model& model, const topology::Topology& topology) {
   const std::uint32_t permille = predict::slowest(model, topology, 0).lambda_permille;
-  std::vector<std::string> all = {""};
+  std::vector<Fraction> all = {{}};
   if (permille <= 1000) return all;
-  all.push_back(std::to_string((permille + 999) / 1000));
+  all.push_back({(permille + 999) / 1000, 1});
   const std::uint32_t halves = (permille + 499) / 500;
-  if (halves % 2 != 0) all.push_back(std::to_string(halves) + "/2");
-  return all;
-}
-
-// Where a selection has the value of a parameter.
-std::string& value_of(Selection& selection, const std::string& parameter) {
-  if (parameter == "--lambda") return selection.lambda;
-  if (parameter == "--ratio") return selection.ratio;
-  return parameter == "--radix" ? selection.radix : selection.run_length;
-}
-
-// The algorithm's own run length and a few others; all that differ if the algorithm `is_named`, for
-// then they are all that can be chosen.
-std::vector<std::string> run_lengths(const AlgorithmEntry& entry, bool is_named,
-                                     std::uint32_t ranks) {
-  const std::uint32_t longest = std::min(entry.max_run_length, ranks - 1);
-  std::vector<std::string> all;
-  if (!is_named || longest == 0) all.emplace_back(kOwnRunLength);
-  for (std::uint32_t length = 1; length <= longest; ++length) {
-    if (is_named || std::find(std::begin(kRunLengths), std::end(kRunLengths), length) !=
-                        std::end(kRunLengths)) {
-      all.push_back(std::to_string(length));
-    }
-  }
+  if (halves % 2 != 0) all.push_back({halves, 2});
   return all;
 }
 
 // Whether a tree is tried in which the root sends to every other rank: over memory, no rank waits
 // twice for its turn. Not of sums: they would be rounded in another order than elsewhere.
-bool has_flat_tree(const ChoiceRequest& request, const topology::Topology& topology) {
-  return request.selection.collective == collective_name(Collective::kBroadcast) &&
-         topology.ranks() > 2 && topology.ranks() <= kMaxFlatRanks;
+bool has_flat_tree(const PlanRequest& plan) {
+  const std::uint32_t ranks = plan.topology->ranks();
+  return plan.collective == Collective::kBroadcast && ranks > 2 && ranks <= kMaxFlatRanks;
 }
 
-// The values that are tried of one parameter; empty, or kOwnRunLength: the algorithm's own choice.
-std::vector<std::string> values_of(const std::string& parameter, const AlgorithmEntry& entry,
-                                   const ChoiceRequest& request,
-                                   const topology::Topology& topology) {
-  if (parameter == "--lambda") return lambdas(request.model, topology);
-  if (parameter == "--ratio") return {""};
-  if (parameter == "--radix") {
-    std::vector<std::string> all = {""};
-    for (const std::uint32_t radix : kRadices) {
-      if (radix < topology.ranks()) all.push_back(std::to_string(radix));
-    }
-    if (has_flat_tree(request, topology)) all.push_back(std::to_string(topology.ranks()));
-    return all;
+// The k of k-nomial trees; 0: the algorithm's own.
+std::vector<std::uint32_t> radices(const PlanRequest& plan) {
+  std::vector<std::uint32_t> all = {0};
+  for (const std::uint32_t radix : kRadices) {
+    if (radix < plan.topology->ranks()) all.push_back(radix);
   }
-  return run_lengths(entry, request.selection.algorithm != kAuto, topology.ranks());
+  if (has_flat_tree(plan)) all.push_back(plan.topology->ranks());
+  return all;
 }
 
-// The selections of one algorithm, with all values of its parameters that the user left open.
-std::vector<Selection> selections_of(const AlgorithmEntry& entry, const ChoiceRequest& request,
-                                     const topology::Topology& topology) {
-  std::vector<Selection> all = {request.selection};
-  all.front().algorithm = entry.name;
+// The algorithm's own run length, 0, and a few others; all that differ if the algorithm `is_named`,
+// for then they are all that can be chosen.
+std::vector<std::uint32_t> run_lengths(const AlgorithmEntry& entry, bool is_named,
+                                       std::uint32_t ranks) {
+  const std::uint32_t longest = std::min(entry.max_run_length, ranks - 1);
+  std::vector<std::uint32_t> all;
+  if (!is_named || longest == 0) all.push_back(0);
+  for (std::uint32_t length = 1; length <= longest; ++length) {
+    if (is_named || std::find(std::begin(kRunLengths), std::end(kRunLengths), length) !=
+                        std::end(kRunLengths)) {
+      all.push_back(length);
+    }
+  }
+  return all;
+}
+
+// The plan with each value that is tried of a parameter, unless the user gave one.
+std::vector<PlanRequest> with_values(const PlanRequest& plan, const std::string& parameter,
+                                     const ChoiceRequest& request) {
+  std::vector<PlanRequest> all;
+  const auto add = [&all, &plan]() -> PlanRequest& { return all.emplace_back(plan); };
+  if (parameter == "--lambda" && !plan.lambda.is_given()) {
+    for (const Fraction& lambda : lambdas(request.model, *plan.topology)) add().lambda = lambda;
+  } else if (parameter == "--radix" && plan.radix == 0) {
+    for (const std::uint32_t radix : radices(plan)) add().radix = radix;
+  } else if (parameter == "--run-length" && plan.run_length == 0 && !plan.has_own_run_length) {
+    const bool is_named = request.plan.algorithm != nullptr;
+    for (const std::uint32_t length :
+         run_lengths(*plan.algorithm, is_named, plan.topology->ranks())) {
+      PlanRequest& one = add();
+      one.run_length = length;
+      one.has_own_run_length = length == 0;
+    }
+  } else {
+    add();
+  }
+  return all;
+}
+
+// The plans of one algorithm, with all values of its parameters that the user left open.
+std::vector<PlanRequest> plans_of(const AlgorithmEntry& entry, const ChoiceRequest& request) {
+  std::vector<PlanRequest> all = {request.plan};
+  all.front().algorithm = &entry;
   for (const std::string& parameter : entry.parameters) {
-    if (!value_of(all.front(), parameter).empty()) continue;
-    std::vector<Selection> more;
-    for (const Selection& selection : all) {
-      for (const std::string& value : values_of(parameter, entry, request, topology)) {
-        more.push_back(selection);
-        value_of(more.back(), parameter) = value;
-      }
+    std::vector<PlanRequest> more;
+    for (const PlanRequest& plan : all) {
+      for (PlanRequest& one : with_values(plan, parameter, request)) more.push_back(std::move(one));
     }
     all = std::move(more);
   }
   return all;
 }
 
-bool is_plain(const Selection& selection) {
-  const bool own = selection.run_length.empty() || selection.run_length == kOwnRunLength;
-  return own && selection.radix.empty() && selection.lambda.empty() && selection.ratio.empty();
+bool is_plain(const PlanRequest& plan) {
+  return plan.run_length == 0 && plan.radix == 0 && !plan.lambda.is_given() &&
+         !plan.ratio.is_given();
 }
 
 // Port models by what they need, least first.
@@ -118,13 +123,13 @@ std::uint32_t ports_needed(PortModel ports) {
 // Whether the schedule has programs for routers that may only route. Routers of fat trees run
 // programs, those of other topologies only if the schedule must be hop by hop.
 bool asks_routers_to_run(const ChoiceRequest& request, const Candidate& candidate) {
-  const topology::Topology& topology = *candidate.selected->topology;
-  return request.selection.algorithm == kAuto && request.selection.links != "hop-by-hop" &&
-         candidate.selected->nodes > topology.ranks() && topology.shape().height == 0;
+  const topology::Topology& topology = *candidate.schedule->topology;
+  return request.plan.algorithm == nullptr && !request.plan.is_hop_by_hop &&
+         candidate.schedule->nodes > topology.ranks() && topology.shape().height == 0;
 }
 
 // The reason why the nodes cannot have the schedule; empty if they can.
-std::string refusal(const ChoiceRequest& request, const Candidate& candidate, const Operator& op) {
+std::string refusal(const ChoiceRequest& request, const Candidate& candidate) {
   const Program& first = candidate.programs.front();
   if (ports_needed(first.port_model) > ports_needed(request.ports)) {
     return "it needs more ports than the nodes have (--node-ports)";
@@ -132,11 +137,11 @@ std::string refusal(const ChoiceRequest& request, const Candidate& candidate, co
   if (asks_routers_to_run(request, candidate)) {
     return "its routers run programs; expected --links hop-by-hop, or its name";
   }
-  const bool in_order = op.op == Op::kCustom && !op.commutes;
+  const bool in_order = request.op.op == Op::kCustom && !request.op.commutes;
   for (const Program& program : candidate.programs) {
     if (in_order && program.needs_commutative) {
-      return "it does not keep the order of ranks, and operator '" + request.combining.op +
-             "' does not commute";
+      return "it does not keep the order of ranks, and operator '" +
+             reference::operator_name(request.op) + "' does not commute";
     }
     if (request.limits == nullptr) continue;
     const auto checked = check_limits(*request.limits, program);
@@ -145,22 +150,23 @@ std::string refusal(const ChoiceRequest& request, const Candidate& candidate, co
   return "";
 }
 
-void generate_programs(Candidate& candidate) {
-  const SelectedAlgorithm& selected = *candidate.selected;
-  candidate.has_all_programs = selected.nodes <= kMaxKept;
-  if (candidate.has_all_programs) {
-    candidate.programs.resize(selected.nodes);
-    for (std::uint32_t node = 0; node < selected.nodes; ++node) {
-      generate(selected, node, candidate.programs[node]);
-    }
-    return;
+Result<void> generate_programs(Candidate& candidate) {
+  const PlannedSchedule& schedule = *candidate.schedule;
+  candidate.has_all_programs = schedule.nodes <= kMaxKept;
+  std::vector<std::uint32_t> nodes;
+  for (std::uint32_t i = 0; candidate.has_all_programs && i < schedule.nodes; ++i) {
+    nodes.push_back(i);
   }
-  candidate.programs.resize(kSampled + 1);
-  for (std::uint32_t i = 0; i < kSampled; ++i) {
-    generate(selected, static_cast<std::uint32_t>(std::uint64_t{selected.nodes} * i / kSampled),
-             candidate.programs[i]);
+  for (std::uint32_t i = 0; !candidate.has_all_programs && i < kSampled; ++i) {
+    nodes.push_back(static_cast<std::uint32_t>(std::uint64_t{schedule.nodes} * i / kSampled));
   }
-  generate(selected, selected.parameters.root, candidate.programs[kSampled]);
+  if (!candidate.has_all_programs) nodes.push_back(schedule.parameters.root);
+  candidate.programs.resize(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    auto made = generate(schedule, nodes[i], candidate.programs[i]);
+    if (!made) return made;
+  }
+  return {};
 }
 
 // The rows that a node's block table has room for.
@@ -232,70 +238,78 @@ std::uint32_t max_block_bytes(const predict::Crowding& crowding, const Crowd& cr
   return cuts ? crowding.max_block_bytes : predict::kMaxBlockBytes;
 }
 
-void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& candidate) {
-  candidate.selected = std::make_unique<SelectedAlgorithm>(select_algorithm(candidate.selection));
-  SelectedAlgorithm& selected = *candidate.selected;
-  candidate.is_placed = selected.embedding.has_value();
-  generate_programs(candidate);
+// Makes the candidate's schedule, or sets `dropped`.
+void add_schedule(const ChoiceRequest& request, Candidate& candidate) {
+  auto made = make_schedule(candidate.plan);
+  if (!made) {
+    candidate.dropped = one_line(made.error().message);
+    return;
+  }
+  candidate.schedule = std::make_unique<PlannedSchedule>(*std::move(made));
+  PlannedSchedule& schedule = *candidate.schedule;
+  candidate.is_placed = schedule.embedding.has_value();
+  if (const auto generated = generate_programs(candidate); !generated) {
+    candidate.dropped = one_line(generated.error().message);
+    return;
+  }
   const auto program = [&candidate](std::uint32_t i) -> const Program& {
     return candidate.programs.at(i);
   };
   candidate.lengths = std::make_unique<predict::StepLengths>(
       static_cast<std::uint32_t>(candidate.programs.size()), program);
   const predict::LinkCost cost =
-      predict::pipeline_cost(request.model, *selected.topology, 4096,
-                             predict::ranks_on_host(*selected.topology, request.conditions));
+      predict::pipeline_cost(request.model, *schedule.topology, 4096,
+                             predict::ranks_on_host(*schedule.topology, request.conditions));
   if (request.model.crowding.known()) candidate.crowd = crowd_of(candidate.programs);
-  selected.rules =
+  schedule.rules =
       predict::block_rules(candidate.programs.front(), *candidate.lengths, cost, max_rules(request),
                            max_block_bytes(request.model.crowding, candidate.crowd));
-  for (OwnedProgram& one : candidate.programs) predict::set_block_rules(selected.rules, one);
-  candidate.dropped = refusal(request, candidate, op);
+  for (OwnedProgram& one : candidate.programs) predict::set_block_rules(schedule.rules, one);
+  candidate.dropped = refusal(request, candidate);
   if (candidate.dropped.empty() && candidate.has_all_programs) {
-    candidate.bounds = bounds_of(*selected.topology, program);
-    candidate.volume_bounds = volume_bounds(*selected.topology, candidate.programs);
+    candidate.bounds = bounds_of(*schedule.topology, program);
+    candidate.volume_bounds = volume_bounds(*schedule.topology, candidate.programs);
   }
 }
 
 // The placements to try for an algorithm: the best one known, and if that is one, none; a chain or
 // ring on a mesh also as a snake, halving also in Z-order. The last two are dropped if the operator
 // of a reduction does not commute.
-std::vector<std::string> placements(const ChoiceRequest& request, const Candidate& best) {
-  if (!request.selection.embedding.empty()) return {};
-  std::vector<std::string> more;
+std::vector<Placement> placements(const ChoiceRequest& request, const Candidate& best) {
+  using Kind = Placement::Kind;
+  if (request.plan.placement.kind != Kind::kBest) return {};
+  std::vector<Placement> more;
+  const AlgorithmEntry& entry = *best.plan.algorithm;
+  const topology::Topology& topology = *best.plan.topology;
   // Programs of groups are made for the placement.
-  const bool has_groups = best.selected != nullptr && best.selected->algorithm.has_groups;
-  if (best.is_placed && !has_groups) more.emplace_back("none");
-  if (best.selected != nullptr && best.selected->algorithm.is_chain &&
-      best.selected->topology->shape().rows > 0 && !best.selected->embedding &&
-      embed::check_placeable(best.selected->algorithm.collective)) {
-    more.emplace_back("snake");
+  const bool has_groups = best.schedule != nullptr && entry.has_groups;
+  if (best.is_placed && !has_groups) more.push_back({Kind::kAsNumbered});
+  if (best.schedule == nullptr) return more;
+  const topology::Shape shape = topology.shape();
+  if (entry.is_chain && shape.rows > 0 && !best.schedule->embedding &&
+      embed::check_placeable(entry.collective)) {
+    more.push_back({Kind::kSnake});
   }
-  if (best.selected != nullptr && best.selected->algorithm.name == "rabenseifner" &&
-      best.selected->topology->shape().rows > 1 && best.selected->topology->shape().columns > 1 &&
-      topology::z_order(*best.selected->topology)) {
-    more.emplace_back("z-order");
+  if (entry.name == "rabenseifner" && shape.rows > 1 && shape.columns > 1 &&
+      topology::z_order(topology)) {
+    more.push_back({Kind::kZOrder});
   }
   return more;
 }
 
 bool tries_short_window(const Candidate& candidate) {
-  return candidate.selection.window.empty() && candidate.crowd.is_exchange &&
+  return candidate.plan.window == 0 && candidate.crowd.is_exchange &&
          candidate.crowd.fan_in > kShortWindow;
 }
 
-Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selection selection) {
+Candidate make_candidate(const ChoiceRequest& request, PlanRequest plan) {
   Candidate candidate;
-  candidate.name = candidate_name(selection);
-  candidate.selection = std::move(selection);
-  try {
-    add_schedule(request, op, candidate);
-  } catch (const Failure& failure) {
-    candidate.dropped = failure.line;
-  }
+  candidate.name = candidate_name(plan);
+  candidate.plan = std::move(plan);
+  add_schedule(request, candidate);
   if (!candidate.dropped.empty()) {
     candidate.programs.clear();
-    candidate.selected = nullptr;
+    candidate.schedule = nullptr;
   }
   return candidate;
 }
@@ -303,85 +317,64 @@ Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selec
 // Whether `auto` must not take the algorithm because the fabric may route.
 bool needs_own_links(const AlgorithmEntry& entry, const ChoiceRequest& request) {
   const bool own_links = entry.search != nullptr && entry.search->own_links;
-  return own_links && request.selection.algorithm == kAuto &&
-         request.selection.links != "hop-by-hop";
+  return own_links && request.plan.algorithm == nullptr && !request.plan.is_hop_by_hop;
 }
 
 }  // namespace
 
-std::string candidate_name(const Selection& selection) {
-  std::string name = selection.algorithm;
-  if (!selection.run_length.empty() && selection.run_length != kOwnRunLength) {
-    name += ", run length " + selection.run_length;
-  }
-  if (!selection.radix.empty()) name += ", radix " + selection.radix;
-  if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
-  if (!selection.ratio.empty()) name += ", ratio " + selection.ratio;
-  if (!selection.embedding.empty()) name += ", embedding " + selection.embedding;
-  if (!selection.window.empty()) name += ", window " + selection.window;
-  return name;
-}
-
-const predict::Tuning* tuning_of(const predict::Model& model, const Selection& selection) {
+const predict::Tuning* tuning_of(const predict::Model& model, const PlanRequest& request) {
   const bool by_default =
-      selection.window.empty() && selection.links.empty() && selection.ports.empty();
+      request.window == 0 && !request.is_hop_by_hop && request.ports == PortModel::kMultiport;
   if (model.tunings.empty() || !by_default) return nullptr;
-  return model.tuning(check_selection(selection)->spec(), selection.collective);
+  return model.tuning(request.topology->spec(), collective_name(request.collective));
 }
 
-SelectedAlgorithm fit_named(const ChoiceRequest& request) {
+Result<PlannedSchedule> fit_named(const ChoiceRequest& request) {
   Candidate candidate;
-  candidate.name = candidate_name(request.selection);
-  candidate.selection = request.selection;
-  add_schedule(request, operator_of(request), candidate);
-  if (!candidate.dropped.empty()) {
-    bad_input("algorithm '" + candidate.name + "': " + candidate.dropped +
+  candidate.plan = request.plan;
+  add_schedule(request, candidate);
+  if (candidate.dropped.empty()) return std::move(*candidate.schedule);
+  // The error of an algorithm that makes no schedule names it.
+  if (candidate.lengths == nullptr) return fail(candidate.dropped);
+  return fail("algorithm '" + candidate_name(request.plan) + "': " + candidate.dropped +
               "; expected another algorithm, or auto");
-  }
-  return std::move(*candidate.selected);
-}
-
-Operator operator_of(const ChoiceRequest& request) {
-  Collective collective = Collective::kNone;
-  if (!parse_collective(request.selection.collective.c_str(), collective)) return {};
-  Program program;
-  program.clear();
-  program.collective = collective;
-  program.ranks = 1;
-  return or_bad_input(case_of(program, request.combining)).op;
 }
 
 std::vector<Candidate> make_candidates(const ChoiceRequest& request) {
-  const std::unique_ptr<topology::Topology> topology = check_selection(request.selection);
-  const Operator op = operator_of(request);
   std::vector<Candidate> all;
   for (const AlgorithmEntry& entry : algorithm_entries()) {
-    if (collective_name(entry.collective) != request.selection.collective) continue;
-    if (request.selection.algorithm != kAuto && request.selection.algorithm != entry.name) continue;
-    std::vector<Selection> selections = selections_of(entry, request, *topology);
+    if (entry.collective != request.plan.collective) continue;
+    if (request.plan.algorithm != nullptr && request.plan.algorithm != &entry) continue;
+    std::vector<PlanRequest> plans = plans_of(entry, request);
     if (needs_own_links(entry, request)) {
       Candidate& candidate = all.emplace_back();
-      candidate.name = candidate_name(selections.front());
-      candidate.selection = selections.front();
+      candidate.name = candidate_name(plans.front());
+      candidate.plan = plans.front();
       candidate.dropped = "its nodes use all their links in a step; expected --links hop-by-hop";
       continue;
     }
-    for (Selection& selection : selections) {
-      Candidate candidate = make_candidate(request, op, selection);
+    for (const PlanRequest& plan : plans) {
+      Candidate candidate = make_candidate(request, plan);
       // One candidate is enough if the algorithm can do nothing here.
-      const bool is_useless = !candidate.dropped.empty() && &selection != &selections.front();
-      std::vector<std::string> more;
-      if (is_plain(selection)) more = placements(request, candidate);
+      const bool is_useless = !candidate.dropped.empty() && &plan != &plans.front();
+      std::vector<Placement> more;
+      if (is_plain(plan)) more = placements(request, candidate);
       const bool is_crowded = tries_short_window(candidate);
       if (!is_useless) all.push_back(std::move(candidate));
-      const auto add = [&](std::string Selection::*field, const std::string& value) {
-        Selection other = selection;
-        other.*field = value;
-        Candidate added = make_candidate(request, op, std::move(other));
+      const auto add = [&](PlanRequest other) {
+        Candidate added = make_candidate(request, std::move(other));
         if (added.dropped.empty()) all.push_back(std::move(added));
       };
-      for (const std::string& placement : more) add(&Selection::embedding, placement);
-      if (is_crowded) add(&Selection::window, std::to_string(kShortWindow));
+      for (const Placement& placement : more) {
+        PlanRequest other = plan;
+        other.placement = placement;
+        add(std::move(other));
+      }
+      if (is_crowded) {
+        PlanRequest other = plan;
+        other.window = kShortWindow;
+        add(std::move(other));
+      }
     }
   }
   return all;

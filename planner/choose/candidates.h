@@ -9,17 +9,17 @@
 
 #include "board.pb.h"
 #include "collectives/predict/predict.h"
+#include "espalier/base/result.h"
+#include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/verify/verify.h"
-#include "planner/make/selection.h"
-#include "planner/workload/workload.h"
+#include "planner/make/plan.h"
 
 namespace espalier::planner {
 
 // A request to choose among candidates.
 struct ChoiceRequest {
-  Selection selection;  // with algorithm kAuto, or a name; all else that is given holds for every
-                        // candidate
-  OperatorOptions combining;
+  PlanRequest plan;  // all that is given holds for every candidate
+  Operator op;       // kNone of bytes if the collective combines nothing
   predict::Model model = predict::default_model();
   predict::Conditions conditions;
   // Limits of the nodes' firmware, all fields given; null: those of hosts.
@@ -40,13 +40,13 @@ struct Crowd {
 };
 
 struct Candidate {
-  Selection selection;     // by name: select_algorithm() makes the same schedule
-  std::string name;        // "fractional, run length 4"
+  PlanRequest plan;        // with an algorithm: make_schedule() makes the same schedule
+  std::string name;        // for users: "fractional, run length 4"
   std::string dropped;     // why it is not considered, one line; empty: it is
   bool is_placed = false;  // by an embedding, also if it is dropped
   // Only of a candidate that is considered.
-  std::unique_ptr<SelectedAlgorithm> selected;  // with the block table of the model
-  Programs programs;                            // of all nodes, or of few if there are very many
+  std::unique_ptr<PlannedSchedule> schedule;  // with the block table of the model
+  Programs programs;                          // of all nodes, or of few if there are very many
   bool has_all_programs = false;
   std::unique_ptr<predict::StepLengths> lengths;
   Crowd crowd;  // of the programs that are kept
@@ -56,24 +56,16 @@ struct Candidate {
   std::vector<verify::LowerBound> volume_bounds;
 };
 
-// Returns all candidates, also those that are dropped, in the order of the tables. Throws Failure
-// (bad input) if the request itself is wrong: its topology, its root, its operator.
+// Returns all candidates, also those that are dropped, in the order of the tables.
 [[nodiscard]] std::vector<Candidate> make_candidates(const ChoiceRequest& request);
 
-// Returns the name of the candidate that the selection, which names an algorithm, makes.
-[[nodiscard]] std::string candidate_name(const Selection& selection);
-
-// What the model knows of runs of the selection's collective on its topology; null: nothing. Runs
-// are with the options' defaults, so with a window, ports or links it knows nothing.
+// What the model knows of runs of the request's collective on its topology; null: nothing. Runs are
+// with the options' defaults, so with a window, ports or links it knows nothing.
 [[nodiscard]] const predict::Tuning* tuning_of(const predict::Model& model,
-                                               const Selection& selection);
+                                               const PlanRequest& request);
 
-// Makes the schedule that request.selection names, with the block table of the model. Throws
-// Failure (bad input): there is none, or the nodes cannot have it.
-[[nodiscard]] SelectedAlgorithm fit_named(const ChoiceRequest& request);
-
-// Returns the operator of the request's collective; kNone of bytes if it combines nothing. Throws
-// Failure (bad input).
-[[nodiscard]] Operator operator_of(const ChoiceRequest& request);
+// Makes the schedule that request.plan names, with the block table of the model. Error: there is
+// none, or the nodes cannot have it.
+[[nodiscard]] Result<PlannedSchedule> fit_named(const ChoiceRequest& request);
 
 }  // namespace espalier::planner

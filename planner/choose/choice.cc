@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "collectives/predict/block_rules.h"
-#include "planner/failure.h"
 #include "planner/make/blocks.h"
 #include "planner/make/bound.h"
-#include "planner/make/embedding.h"
+#include "planner/workload/workload.h"
 
 namespace espalier::planner {
 namespace {
@@ -27,46 +26,52 @@ std::uint64_t blocks_through_one_port(const std::vector<verify::LowerBound>& bou
 
 }  // namespace
 
-Choice::Choice(ChoiceRequest request) : request_(std::move(request)), op_(operator_of(request_)) {
-  request_.conditions.op = op_;
+Choice::Choice(ChoiceRequest request) : request_(std::move(request)) {
+  request_.conditions.op = request_.op;
   request_.conditions.max_instances = kMaxReplayed;
   candidates_ = make_candidates(request_);
-  if (candidates_.empty()) (void)select_algorithm(request_.selection);  // names the error
-  if (std::any_of(candidates_.begin(), candidates_.end(),
+}
+
+Result<Choice> Choice::make(ChoiceRequest request) {
+  Choice choice(std::move(request));
+  if (std::any_of(choice.candidates_.begin(), choice.candidates_.end(),
                   [](const Candidate& candidate) { return candidate.dropped.empty(); })) {
-    return;
+    return choice;
   }
-  check_embedding_name(request_.selection.embedding);  // not the fault of a candidate
+  return fail(choice.error());
+}
+
+// Why every candidate is dropped.
+Error Choice::error() const {
   // The named algorithm itself is refused, whatever its run length.
-  if (request_.selection.algorithm != kAuto && is_chosen(request_.selection)) {
-    (void)fit_named(request_);
+  if (request_.plan.algorithm != nullptr && is_chosen(request_.plan)) {
+    if (const auto named = fit_named(request_); !named) return named.error();
   }
   std::string why;
   for (const Candidate& candidate : candidates_) {
     if (why.empty()) why = "; " + candidate.name + ": " + candidate.dropped;
   }
-  bad_input("no algorithm can do " + one_line(request_.selection.collective) + " on " +
-            one_line(request_.selection.topology) + " as asked" + why);
+  return {std::string("no algorithm can do ") + collective_name(request_.plan.collective) + " on " +
+          request_.plan.topology->title() + " as asked" + why};
 }
 
-Layout Choice::layout_for(const Candidate& candidate, std::uint64_t bytes) const {
+Result<Layout> Choice::layout_for(std::size_t candidate, std::uint64_t bytes) const {
   reference::ReferenceInput what;
-  const Program& first = candidate.programs.front();
+  const Program& first = candidates_[candidate].programs.front();
   what.collective = first.collective;
   what.ranks = first.ranks;
-  what.op = op_;
+  what.op = request_.op;
   what.bytes = bytes;
-  or_bad_input(reference::check_whole_elements(what));
-  return or_bad_input(layout_of(first, what));
+  if (const auto whole = reference::check_whole_elements(what); !whole) return fail(whole.error());
+  return layout_of(first, what);
 }
 
-Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {
+Estimate Choice::estimate(std::size_t number, const Layout& layout) const {
   const Candidate& candidate = candidates_[number];
   const Program& first = candidate.programs.front();
-  const Layout layout = layout_for(candidate, bytes);
   const predict::LinkCost cost = predict::step_cost(
-      request_.model, *candidate.selected->topology, slot_bytes(layout),
-      predict::ranks_on_host(*candidate.selected->topology, request_.conditions));
+      request_.model, *candidate.schedule->topology, slot_bytes(layout),
+      predict::ranks_on_host(*candidate.schedule->topology, request_.conditions));
   return {number, layout.blocks, phase_steps(first, layout.blocks),
           candidate.lengths->time(first, layout, cost), true};
 }
@@ -87,7 +92,7 @@ predict::Picoseconds Choice::crowded(const Candidate& candidate, const Layout& l
   if (in_turn) of_block -= of_block / 8;
   const std::uint64_t permille = of_block * delaying / block;
   const predict::LinkCost& cost =
-      predict::slowest(request_.model, *candidate.selected->topology, segment);
+      predict::slowest(request_.model, *candidate.schedule->topology, segment);
   const predict::Picoseconds carried =
       predict::per_byte(cost.line(segment).beta_fs, segment * candidate.crowd.segments);
   const predict::Picoseconds more = predict::times(time / 1000, permille) +
@@ -99,7 +104,7 @@ void Choice::replay(const Layout& layout, Estimate& estimate) const {
   const Candidate& candidate = candidates_[estimate.candidate];
   if (!candidate.has_all_programs) return;
   const predict::Prediction found =
-      espalier::predict::predict(*candidate.selected->topology, candidate.programs, layout,
+      espalier::predict::predict(*candidate.schedule->topology, candidate.programs, layout,
                                  request_.model, request_.conditions);
   estimate.time = crowded(candidate, layout, found.time);
   estimate.is_by_steps = found.is_by_steps;
@@ -113,9 +118,11 @@ void Choice::tune(std::uint64_t bytes, std::span<Estimate> estimates) const {
   }
 }
 
-Estimate Choice::predict(std::size_t candidate, std::uint64_t bytes) const {
-  Estimate one = estimate(candidate, bytes);
-  replay(layout_for(candidates_[candidate], bytes), one);
+Result<Estimate> Choice::predict(std::size_t candidate, std::uint64_t bytes) const {
+  const auto layout = layout_for(candidate, bytes);
+  if (!layout) return fail(layout.error());
+  Estimate one = estimate(candidate, *layout);
+  replay(*layout, one);
   tune(bytes, {&one, 1});
   return one;
 }
@@ -131,11 +138,11 @@ std::uint32_t Choice::sharing(const topology::Topology& topology) const {
 predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t bytes) const {
   if (candidate.bounds.empty()) return 0;
   const predict::LinkCost& cost =
-      predict::fastest(request_.model, *candidate.selected->topology, 0);
+      predict::fastest(request_.model, *candidate.schedule->topology, 0);
   OwnedProgram program = candidate.programs.front();
   const bool cuts = cuts_messages(program);
   predict::set_block_rules({{0, 0}}, program);
-  const std::uint64_t size = std::max(1u, element_bytes(op_));
+  const std::uint64_t size = std::max(1u, element_bytes(request_.op));
   Layout layout;
   if (make_layout(program, bytes / size, static_cast<std::uint32_t>(size), layout) != Status::kOk) {
     return 0;
@@ -161,12 +168,16 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
   }
 }
 
-Ranking Choice::rank(std::uint64_t bytes, bool all) const {
+Result<Ranking> Choice::rank(std::uint64_t bytes, bool all) const {
   Ranking ranking;
   ranking.bytes = bytes;
+  std::vector<Layout> layouts(candidates_.size());
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!candidates_[i].dropped.empty()) continue;
-    ranking.estimates.push_back(estimate(i, bytes));
+    const auto layout = layout_for(i, bytes);
+    if (!layout) return fail(layout.error());
+    layouts[i] = *layout;
+    ranking.estimates.push_back(estimate(i, *layout));
     const predict::Picoseconds bound = bound_of(candidates_[i], bytes);
     ranking.bound = ranking.bound == 0 ? bound : std::min(ranking.bound, bound);
   }
@@ -175,13 +186,13 @@ Ranking Choice::rank(std::uint64_t bytes, bool all) const {
   // Steps alone say little where some links are faster than others, or where ranks share
   // processors: few of them may work in a step. Factors of a tuned model are of replays.
   const Candidate& first = candidates_[ranking.estimates.front().candidate];
-  const topology::Topology& topology = *first.selected->topology;
+  const topology::Topology& topology = *first.schedule->topology;
   const bool vague =
       topology.link_classes().size() > 1 || sharing(topology) > 1 || tuning() != nullptr;
   predict::Picoseconds best = predict::kMaxPrediction;
   for (Estimate& one : ranking.estimates) {
     if (!all && !vague && one.time / kWorthReplaying > best) break;
-    replay(layout_for(candidates_[one.candidate], bytes), one);
+    replay(layouts[one.candidate], one);
     best = std::min(best, one.time);
   }
   tune(bytes, ranking.estimates);

@@ -31,33 +31,35 @@ struct Ranking {
 
 class Choice {
  public:
-  // Throws Failure (bad input): the request is wrong, or every candidate is dropped.
-  explicit Choice(ChoiceRequest request);
+  // Error: every candidate is dropped.
+  [[nodiscard]] static Result<Choice> make(ChoiceRequest request);
 
   [[nodiscard]] const ChoiceRequest& request() const { return request_; }
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
   // Ranks the candidates for a message of `bytes` (of one rank's part, where counts are per rank).
   // Candidates that by their steps take more than twice as long as the best are not replayed,
-  // unless `all`. Throws Failure (bad input) if no schedule takes a message of this size.
-  [[nodiscard]] Ranking rank(std::uint64_t bytes, bool all = false) const;
-  // What is predicted of one candidate. Throws as rank().
-  [[nodiscard]] Estimate predict(std::size_t candidate, std::uint64_t bytes) const;
-  [[nodiscard]] const Operator& op() const { return op_; }
+  // unless `all`. Error: no schedule takes a message of this size.
+  [[nodiscard]] Result<Ranking> rank(std::uint64_t bytes, bool all = false) const;
+  // What is predicted of one candidate. Errors: as rank().
+  [[nodiscard]] Result<Estimate> predict(std::size_t candidate, std::uint64_t bytes) const;
   // What the model knows of runs of these candidates; null: nothing.
   [[nodiscard]] const predict::Tuning* tuning() const {
-    return tuning_of(request_.model, request_.selection);
+    return tuning_of(request_.model, request_.plan);
   }
   // The schedule of a candidate.
-  [[nodiscard]] const SelectedAlgorithm& selected(const Estimate& estimate) const {
-    return *candidates_.at(estimate.candidate).selected;
+  [[nodiscard]] const PlannedSchedule& schedule(const Estimate& estimate) const {
+    return *candidates_.at(estimate.candidate).schedule;
   }
   // Moves it out; the candidate must not be used any more.
-  [[nodiscard]] SelectedAlgorithm take(const Estimate& estimate) {
-    return std::move(*candidates_.at(estimate.candidate).selected);
+  [[nodiscard]] PlannedSchedule take(std::size_t candidate) {
+    return std::move(*candidates_.at(candidate).schedule);
   }
 
  private:
-  [[nodiscard]] Estimate estimate(std::size_t number, std::uint64_t bytes) const;
+  explicit Choice(ChoiceRequest request);
+  [[nodiscard]] Error error() const;
+  // With the layout of the message.
+  [[nodiscard]] Estimate estimate(std::size_t number, const Layout& layout) const;
   void replay(const Layout& layout, Estimate& estimate) const;
   [[nodiscard]] predict::Picoseconds crowded(const Candidate& candidate, const Layout& layout,
                                              predict::Picoseconds time) const;
@@ -65,12 +67,11 @@ class Choice {
   [[nodiscard]] std::uint32_t sharing(const topology::Topology& topology) const;
   [[nodiscard]] predict::Picoseconds bound_of(const Candidate& candidate,
                                               std::uint64_t bytes) const;
-  [[nodiscard]] Layout layout_for(const Candidate& candidate, std::uint64_t bytes) const;
+  [[nodiscard]] Result<Layout> layout_for(std::size_t candidate, std::uint64_t bytes) const;
   // Makes the predicted times those of runs, if the model is tuned.
   void tune(std::uint64_t bytes, std::span<Estimate> estimates) const;
 
   ChoiceRequest request_;
-  Operator op_;
   std::vector<Candidate> candidates_;
 };
 

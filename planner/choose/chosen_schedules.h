@@ -13,18 +13,15 @@ namespace espalier::planner {
 
 inline constexpr std::uint64_t kMaxChosenBytes = std::uint64_t{1} << 30;  // 1 GiB
 
-// An operator that does not commute, of type "".
-inline constexpr const char* kInOrderOperator = "affine";
-
 // What a chosen schedule is made from.
 struct ChosenOrigin {
-  Selection selection;    // by name
+  PlanRequest plan;       // with an algorithm
   bool in_order = false;  // chosen for operators that do not commute
 };
 
 struct ChosenSchedules {
-  std::vector<SelectedAlgorithm> schedules;  // at least one; each generates its own digest
-  std::vector<std::string> names;            // "fractional, run length 4"
+  std::vector<PlannedSchedule> schedules;  // at least one; each generates its own digest
+  std::vector<std::string> names;          // for users: "fractional, run length 4"
   std::vector<ChosenOrigin> origins;
   SelectionTable table = {};  // of several
   std::uint64_t percent = 0;  // at each size that was ranked, the prediction is at most so much
@@ -38,12 +35,13 @@ struct ChosenSchedules {
 // selection has no room for them, the tolerance is doubled until they fit. If operands are
 // combined, operators that do not commute have rows of their own, unless the schedules for those
 // that commute serve them, too.
-// Throws Failure (bad input).
-[[nodiscard]] ChosenSchedules choose_for_all_sizes(const ChoiceRequest& request,
-                                                   std::uint64_t percent = 5);
+// Error: no algorithm can do it.
+[[nodiscard]] Result<ChosenSchedules> choose_for_all_sizes(const ChoiceRequest& request,
+                                                           std::uint64_t percent = 5);
 
-// Makes one of these schedules again, from its origin and the same request, without ranking. Throws
-// Failure (bad input): no such schedule was chosen.
-[[nodiscard]] SelectedAlgorithm make_chosen(const ChosenOrigin& origin, ChoiceRequest request);
+// Makes one of these schedules again, from its origin and the same request, without ranking. Error:
+// no such schedule was chosen.
+[[nodiscard]] Result<PlannedSchedule> make_chosen(const ChosenOrigin& origin,
+                                                  ChoiceRequest request);
 
 }  // namespace espalier::planner

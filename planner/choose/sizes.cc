@@ -12,18 +12,21 @@ constexpr std::uint64_t kCrossoverPart = 32;
 
 }  // namespace
 
-Sizes::Sizes(const Choice& choice, std::uint64_t most)
-    : choice_(choice), element_(std::max(1u, element_bytes(choice.op()))) {
+Sizes::Sizes(const Choice& choice)
+    : choice_(&choice), element_(std::max(1u, element_bytes(choice.request().op))) {}
+
+Result<Sizes> Sizes::make(const Choice& choice, std::uint64_t most) {
+  Sizes sizes(choice);
   const auto last = static_cast<unsigned>(std::bit_width(most) - 1);
-  const auto first = std::min(last, static_cast<unsigned>(std::bit_width(element_ - 1)));
-  unsigned before = first;
-  (void)rank(first);
+  unsigned before = std::min(last, static_cast<unsigned>(std::bit_width(sizes.element_ - 1)));
+  if (auto ranked = sizes.rank(before); !ranked) return fail(ranked.error());
   while (before < last) {
     const unsigned next = std::min(last, before + kWideStep);
-    (void)rank(next);
-    refine(before, next);
+    if (auto ranked = sizes.rank(next); !ranked) return fail(ranked.error());
+    if (auto refined = sizes.refine(before, next); !refined) return fail(refined.error());
     before = next;
   }
+  return sizes;
 }
 
 // A power of two, or the next number of whole elements.
@@ -31,33 +34,38 @@ std::uint64_t Sizes::bytes_of(unsigned power) const {
   return ((std::uint64_t{1} << power) + element_ - 1) / element_ * element_;
 }
 
-std::size_t Sizes::rank(unsigned power) {
-  const Ranking ranking = choice_.rank(bytes_of(power));
+Result<void> Sizes::rank(unsigned power) {
+  const auto ranking = choice_->rank(bytes_of(power));
+  if (!ranking) return fail(ranking.error());
   Times& times = times_[power];
-  times.assign(choice_.candidates().size(), predict::kMaxPrediction);
-  for (const Estimate& one : ranking.estimates) times[one.candidate] = one.time;
-  return best_of_[power] = ranking.best().candidate;
+  times.assign(choice_->candidates().size(), predict::kMaxPrediction);
+  for (const Estimate& one : ranking->estimates) times[one.candidate] = one.time;
+  best_of_[power] = ranking->best().candidate;
+  return {};
 }
 
-void Sizes::refine(unsigned low, unsigned high) {
-  if (high - low < 2 || best_of_.at(low) == best_of_.at(high)) return;
+Result<void> Sizes::refine(unsigned low, unsigned high) {
+  if (high - low < 2 || best_of_.at(low) == best_of_.at(high)) return {};
   const unsigned middle = (low + high) / 2;
-  (void)rank(middle);
-  refine(low, middle);
-  refine(middle, high);
+  if (auto ranked = rank(middle); !ranked) return ranked;
+  if (auto refined = refine(low, middle); !refined) return refined;
+  return refine(middle, high);
 }
 
-std::uint64_t Sizes::crossover(std::size_t from, std::size_t to, std::uint64_t low,
-                               std::uint64_t high) const {
+Result<std::uint64_t> Sizes::crossover(std::size_t from, std::size_t to, std::uint64_t low,
+                                       std::uint64_t high) const {
   while (high - low > std::max(element_, high / kCrossoverPart)) {
     const std::uint64_t middle = (low + high) / 2 / element_ * element_;
-    const bool crossed = choice_.predict(to, middle).time <= choice_.predict(from, middle).time;
-    (crossed ? high : low) = middle;
+    const auto after = choice_->predict(to, middle);
+    if (!after) return fail(after.error());
+    const auto before = choice_->predict(from, middle);
+    if (!before) return fail(before.error());
+    (after->time <= before->time ? high : low) = middle;
   }
   return high;
 }
 
-std::vector<SizeRow> Sizes::rows(std::uint64_t percent) const {
+Result<std::vector<SizeRow>> Sizes::rows(std::uint64_t percent) const {
   std::vector<SizeRow> rows;
   std::uint64_t before = 0;  // the last size of the row before
   for (auto first = times_.begin(); first != times_.end();) {
@@ -85,10 +93,13 @@ std::vector<SizeRow> Sizes::rows(std::uint64_t percent) const {
         least = sum;
       }
     }
-    const std::uint64_t at =
-        rows.empty() ? 0
-                     : crossover(rows.back().candidate, longest, before, bytes_of(first->first));
-    rows.push_back({at, longest});
+    std::uint64_t from_bytes = 0;
+    if (!rows.empty()) {
+      const auto at = crossover(rows.back().candidate, longest, before, bytes_of(first->first));
+      if (!at) return fail(at.error());
+      from_bytes = *at;
+    }
+    rows.push_back({from_bytes, longest});
     before = bytes_of(std::prev(end_of_longest)->first);
     first = end_of_longest;
   }

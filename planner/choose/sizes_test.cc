@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
+#include "collectives/machine/affine.h"
 #include "planner/choose/chosen_schedules.h"
+#include "planner/workload/reference.h"
 
 namespace espalier::planner {
 namespace {
@@ -17,12 +20,19 @@ namespace {
 constexpr std::uint64_t kPercent = 5;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
 
+void set_collective(ChoiceRequest& request, const char* name) {
+  ASSERT_TRUE(parse_collective(name, request.plan.collective));
+  request.op = reference::default_operator(request.plan.collective);
+}
+
 ChoiceRequest request_of(const char* topology, const char* collective) {
   ChoiceRequest request;
-  request.selection.topology = topology;
-  request.selection.collective = collective;
+  request.plan.topology = or_throw(topology::parse(topology));
+  set_collective(request, collective);
   return request;
 }
+
+Choice choice_of(const ChoiceRequest& request) { return or_throw(Choice::make(request)); }
 
 const SizeRow& row_for(const std::vector<SizeRow>& rows, std::uint64_t bytes) {
   const SizeRow* found = &rows.front();
@@ -37,8 +47,9 @@ const SizeRow& row_for(const std::vector<SizeRow>& rows, std::uint64_t bytes) {
 void check_sizes(const Choice& choice, const std::vector<SizeRow>& rows) {
   for (std::uint64_t bytes = 24; bytes < kMost; bytes = bytes / 16 * 36 + bytes % 16 * 4) {
     const std::uint64_t whole = bytes / 8 * 8;
-    const predict::Picoseconds best = choice.rank(whole).best().time;
-    const predict::Picoseconds taken = choice.predict(row_for(rows, whole).candidate, whole).time;
+    const predict::Picoseconds best = or_throw(choice.rank(whole)).best().time;
+    const predict::Picoseconds taken =
+        or_throw(choice.predict(row_for(rows, whole).candidate, whole)).time;
     EXPECT_LE(taken * 100, best * (100 + 3 * kPercent)) << whole << " bytes";
   }
 }
@@ -50,8 +61,8 @@ void check_crossovers(const Choice& choice, const std::vector<SizeRow>& rows) {
     const std::uint64_t at = rows[i].from_bytes;
     EXPECT_LT(rows[i - 1].from_bytes, at);
     EXPECT_NE(rows[i - 1].candidate, rows[i].candidate);
-    const predict::Picoseconds next = choice.predict(rows[i].candidate, at).time;
-    const predict::Picoseconds before = choice.predict(rows[i - 1].candidate, at).time;
+    const predict::Picoseconds next = or_throw(choice.predict(rows[i].candidate, at)).time;
+    const predict::Picoseconds before = or_throw(choice.predict(rows[i - 1].candidate, at)).time;
     EXPECT_LE(next * 100, before * (100 + kPercent)) << at;
   }
 }
@@ -59,7 +70,7 @@ void check_crossovers(const Choice& choice, const std::vector<SizeRow>& rows) {
 void check_tolerances(const Sizes& sizes) {
   std::size_t before = SIZE_MAX;
   for (const std::uint64_t percent : {0ull, 5ull, 50ull, 500ull, 1'000'000ull}) {
-    const std::size_t rows = sizes.rows(percent).size();
+    const std::size_t rows = or_throw(sizes.rows(percent)).size();
     EXPECT_LE(rows, before) << percent;
     before = rows;
   }
@@ -69,9 +80,9 @@ void check_tolerances(const Sizes& sizes) {
 class SizesOf : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(SizesOf, RowsAreWithinTheToleranceAndFew) {
-  const Choice choice(request_of(GetParam().first, GetParam().second));
-  const Sizes sizes(choice, kMost);
-  const std::vector<SizeRow> rows = sizes.rows(kPercent);
+  const Choice choice = choice_of(request_of(GetParam().first, GetParam().second));
+  const Sizes sizes = or_throw(Sizes::make(choice, kMost));
+  const std::vector<SizeRow> rows = or_throw(sizes.rows(kPercent));
   ASSERT_FALSE(rows.empty());
   check_sizes(choice, rows);
   check_crossovers(choice, rows);
@@ -86,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(Choices, SizesOf,
 
 // The name of the candidate that is taken for a message of `bytes`.
 std::string best_of(const ChoiceRequest& request, std::uint64_t bytes) {
-  const Choice choice(request);
-  return choice.candidates()[choice.rank(bytes).best().candidate].name;
+  const Choice choice = choice_of(request);
+  return choice.candidates()[or_throw(choice.rank(bytes)).best().candidate].name;
 }
 
 // 2 KiB take 164 us at the rate of long messages: only a burst makes them a short message.
@@ -99,7 +110,7 @@ TEST(Choice, ShortMessagesAreThoseOfTheBurst) {
   cost.burst_bytes = 10'240;
   request.model = predict::network_model(cost);
   EXPECT_EQ(best_of(request, 2048), "knomial, radix 3");
-  request.selection.collective = "broadcast";
+  set_collective(request, "broadcast");
   const std::string of_long = best_of(request, 1 << 20);
   EXPECT_TRUE(of_long == "chain" || of_long == "fractional") << of_long;
 }
@@ -116,14 +127,14 @@ TEST(Choice, HostsThatShareProcessorsSendFewMessages) {
   request.model = predict::network_model(cost);
   request.conditions.ranks_on_host = 16;
   EXPECT_EQ(best_of(request, 8), "dual-root");
-  request.selection.collective = "broadcast";
+  set_collective(request, "broadcast");
   EXPECT_EQ(best_of(request, 65'536), "chain");
 }
 
 // Over memory with fewer processors than ranks; a sum keeps the order of the other trees.
 TEST(Choice, FlatTreesServeBroadcastsOfFewRanks) {
   const auto has_flat = [](const std::string& ranks, const char* collective) {
-    const Choice choice(request_of(("complete:" + ranks).c_str(), collective));
+    const Choice choice = choice_of(request_of(("complete:" + ranks).c_str(), collective));
     const auto& all = choice.candidates();
     return std::any_of(all.begin(), all.end(),
                        [&](const Candidate& one) { return one.name == "knomial, radix " + ranks; });
@@ -136,7 +147,7 @@ TEST(Choice, FlatTreesServeBroadcastsOfFewRanks) {
   request.model = predict::memory_model(2, 8);
   request.conditions.ranks_on_host = 8;
   EXPECT_EQ(best_of(request, 16'384), "knomial, radix 8");
-  request.selection.collective = "all-to-all";
+  set_collective(request, "all-to-all");
   EXPECT_EQ(best_of(request, 128), "pairwise") << "a rank notices all that came at once";
 }
 
@@ -148,11 +159,11 @@ TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
   request.model = predict::network_model({.message_ps = 64'000'000, .byte_fs = 80'000'000});
   EXPECT_EQ(best_of(request, kMany), "ring");
   const auto longest_block = [](ChoiceRequest one) {
-    one.selection.collective = "all-to-all";
-    one.selection.algorithm = "pairwise";
-    const Choice choice(one);
+    set_collective(one, "all-to-all");
+    one.plan.algorithm = or_throw(find_entry(Collective::kAllToAll, "pairwise"));
+    const Choice choice = choice_of(one);
     std::uint32_t most = 0;
-    for (const BlockRule& rule : choice.candidates()[0].selected->rules) {
+    for (const BlockRule& rule : choice.candidates()[0].schedule->rules) {
       most = std::max(most, rule.block_bytes);
     }
     return most;
@@ -169,11 +180,10 @@ TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
 
 // Whether a candidate of the request has a window of its own.
 bool tries_windows(const ChoiceRequest& request) {
-  const Choice choice(request);
+  const Choice choice = choice_of(request);
   const auto& all = choice.candidates();
-  return std::any_of(all.begin(), all.end(), [&](const Candidate& one) {
-    return one.selection.window != request.selection.window;
-  });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Candidate& one) { return one.plan.window != request.plan.window; });
 }
 
 // With a window of two steps, about two peers at a time send to a node. A schedule that forwards
@@ -184,22 +194,22 @@ TEST(Choice, ExchangesAreInTurnWhereMessagesCrowd) {
       {.message_ps = 64'000'000, .byte_fs = 80'000'000, .burst_bytes = 10'240});
   EXPECT_EQ(best_of(request, 8192), "pairwise, window 2");
   for (const char* collective : {"allgather", "allreduce", "scan", "gather", "scatter"}) {
-    request.selection.collective = collective;
+    set_collective(request, collective);
     EXPECT_FALSE(tries_windows(request)) << collective;
   }
-  request.selection.collective = "all-to-all";
+  set_collective(request, "all-to-all");
   EXPECT_TRUE(tries_windows(request));
-  request.selection.window = "4";
+  request.plan.window = 4;
   EXPECT_FALSE(tries_windows(request)) << "the window is given";
-  request.selection.window = "";
+  request.plan.window = 0;
   request.model.crowding = {};
   EXPECT_FALSE(tries_windows(request));
 }
 
-ChosenSchedules chosen_for(const char* topology, const char* collective, const char* op = "") {
+ChosenSchedules chosen_for(const char* topology, const char* collective, bool in_order = false) {
   ChoiceRequest request = request_of(topology, collective);
-  request.combining.op = op;
-  return choose_for_all_sizes(request);
+  if (in_order) request.op = affine();
+  return or_throw(choose_for_all_sizes(request));
 }
 
 TEST(ChosenSchedules, HaveRowsForBothClassesOfOperators) {
@@ -218,7 +228,7 @@ TEST(ChosenSchedules, HaveRowsForBothClassesOfOperators) {
 }
 
 TEST(ChosenSchedules, AreForOneOperatorThatDoesNotCommute) {
-  const ChosenSchedules chosen = chosen_for("complete:8", "allreduce", "affine");
+  const ChosenSchedules chosen = chosen_for("complete:8", "allreduce", true);
   ASSERT_EQ(check_selection_table(chosen.table), Status::kOk);
   for (std::uint32_t i = 0; i < chosen.table.rows_count; ++i) {
     EXPECT_FALSE(chosen.table.rows[i].needs_commutative);
@@ -236,7 +246,7 @@ TEST(ChosenSchedules, OfCollectivesThatCombineNothing) {
   // The digest of the selection is part of every schedule's.
   for (std::size_t i = 0; i < chosen.schedules.size(); ++i) {
     OwnedProgram program;
-    generate(chosen.schedules[i], 0, program);
+    or_throw(generate(chosen.schedules[i], 0, program));
     EXPECT_EQ(program.schedule_digest,
               digest_in_selection(chosen.schedules[i].selection_digest, chosen.table.schedules[i]));
   }

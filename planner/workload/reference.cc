@@ -263,6 +263,18 @@ Result<Operator> parse_operator(const std::string& op, const std::string& type) 
   return out;
 }
 
+std::string operator_name(const Operator& op) {
+  return op.op == Op::kCustom && op.custom_id == kAffineId ? "affine" : op_name(op.op);
+}
+
+Operator default_operator(Collective collective) {
+  Operator op;
+  if (!combines(collective)) return op;
+  op.op = Op::kSum;
+  op.type = Type::kF32;
+  return op;
+}
+
 Result<void> check_whole_elements(const ReferenceInput& run) {
   if (run.collective == Collective::kBarrier && run.bytes != 0) {
     return fail("a barrier moves no bytes, not " + std::to_string(run.bytes) + "; expected 0");

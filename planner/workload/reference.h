@@ -28,6 +28,11 @@ struct ReferenceInput {
 // Returns the operator that a user calls `op` on `type` (of "affine",
 // collectives/machine/affine.h, the type is its own). Error: there is none.
 [[nodiscard]] Result<Operator> parse_operator(const std::string& op, const std::string& type);
+// Returns the name by which parse_operator() knows the operator.
+[[nodiscard]] std::string operator_name(const Operator& op);
+// Returns the operator of a collective for which the user names none: sum of f32, or kNone of bytes
+// if the collective combines nothing.
+[[nodiscard]] Operator default_operator(Collective collective);
 // Whether ranks' inputs are combined.
 [[nodiscard]] bool combines(Collective collective);
 

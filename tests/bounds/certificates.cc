@@ -12,9 +12,9 @@
 #include "espalier/collectives/verify/verify.h"
 #include "planner/make/blocks.h"
 #include "planner/make/bound.h"
-#include "planner/make/selection.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
+#include "tools/options/plan_options.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
 #include "tools/report/verify_source.h"
@@ -92,8 +92,8 @@ void print_topology(const topology::Topology& topology) {
   std::printf("%s\n", json.dump().c_str());
 }
 
-void print_schedule(const planner::Selection& selection) {
-  Source source(planner::select_algorithm(selection));
+void print_schedule(const PlanOptions& selection) {
+  Source source(make_schedule(selection));
   const auto program = [&source](std::uint32_t node) -> const Program& {
     return source.program(node);
   };
@@ -122,7 +122,7 @@ void print_schedule(const planner::Selection& selection) {
 }
 
 // Prints the schedule, unless the selection is refused.
-void print_if_any(const planner::Selection& selection) {
+void print_if_any(const PlanOptions& selection) {
   try {
     print_schedule(selection);
   } catch (const Failure& failure) {
@@ -131,17 +131,17 @@ void print_if_any(const planner::Selection& selection) {
 }
 
 void print_all(const std::string& spec) {
-  const auto topology = planner::parse_topology(spec);
+  const auto topology = parse_topology(spec);
   print_topology(*topology);
   for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
     std::set<std::uint32_t> roots = {0};
     if (has_root(entry.collective)) roots.insert(topology->ranks() - 1);
     for (const std::uint32_t root : roots) {
       for (const Way& way : kWays) {
-        planner::Selection selection{.topology = spec,
-                                     .collective = collective_name(entry.collective),
-                                     .algorithm = entry.name,
-                                     .root = std::to_string(root)};
+        PlanOptions selection{.topology = spec,
+                              .collective = collective_name(entry.collective),
+                              .algorithm = entry.name,
+                              .root = std::to_string(root)};
         selection.links = way.links;
         selection.ports = way.ports;
         for (const std::string& parameter : entry.parameters) {
@@ -177,7 +177,7 @@ void print_bounds(const topology::Topology& topology, Collective collective, Por
 }
 
 void print_all_bounds(const char* spec) {
-  const auto topology = planner::parse_topology(spec);
+  const auto topology = parse_topology(spec);
   print_topology(*topology);
   const bool complete = topology->link_count() == topology->ranks() * (topology->ranks() - 1);
   for (int collective = 1; collective <= _espalier_Collective_MAX; ++collective) {

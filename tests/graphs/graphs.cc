@@ -11,11 +11,11 @@
 #include "collectives/algorithms/searched/exchange_flow.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 #include "espalier/collectives/verify/verify.h"
-#include "planner/make/selection.h"
 #include "tests/graphs/graph_list.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
+#include "tools/options/plan_options.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
 #include "tools/report/verify_source.h"
@@ -69,8 +69,8 @@ verify::Verdict proven(const graphs::NamedGraph& graph, Source& source) {
   return verdict;
 }
 
-planner::Selection selection_of(const graphs::NamedGraph& graph, Collective collective,
-                                const char* algorithm) {
+PlanOptions selection_of(const graphs::NamedGraph& graph, Collective collective,
+                         const char* algorithm) {
   return {
       .topology = graph.spec, .collective = collective_name(collective), .algorithm = algorithm};
 }
@@ -82,7 +82,7 @@ constexpr std::pair<Collective, const char*> kShort[] = {
     {Collective::kAllgather, "time-expanded"}, {Collective::kReduceScatter, "time-expanded"}};
 
 void print_short(const graphs::NamedGraph& graph, Collective collective, const char* algorithm) {
-  Source source(planner::select_algorithm(selection_of(graph, collective, algorithm)));
+  Source source(make_schedule(selection_of(graph, collective, algorithm)));
   const verify::Verdict verdict = proven(graph, source);
   const Json json = {
       {"short", collective_name(collective)},
@@ -96,8 +96,8 @@ void print_short(const graphs::NamedGraph& graph, Collective collective, const c
 
 void print_schedule(const graphs::NamedGraph& graph, Collective collective) {
   const bool exchanges = collective == Collective::kAllToAll;
-  Source source(planner::select_algorithm(
-      selection_of(graph, collective, exchanges ? "packed-paths" : "packed-trees")));
+  Source source(
+      make_schedule(selection_of(graph, collective, exchanges ? "packed-paths" : "packed-trees")));
   const verify::Verdict verdict = proven(graph, source);
   const Program& first = source.program(0);
   const Count& steps = first.counts[first.steps_ref];
@@ -122,7 +122,7 @@ void print_schedule(const graphs::NamedGraph& graph, Collective collective) {
 void print_list() {
   for (const graphs::NamedGraph& graph : graphs::graph_list()) {
     const Json json = {{"topology", graph.name},
-                       {"nodes", planner::parse_topology(graph.spec)->nodes()},
+                       {"nodes", parse_topology(graph.spec)->nodes()},
                        {"spec", graph.spec}};
     std::printf("%s\n", json.dump().c_str());
   }
@@ -143,7 +143,7 @@ void or_refused(const char* collective, const Print& print) {
 void print_all(const std::string& only) {
   for (const graphs::NamedGraph& graph : graphs::graph_list()) {
     if (!only.empty() && graph.name != only) continue;
-    const auto topology = planner::parse_topology(graph.spec);
+    const auto topology = parse_topology(graph.spec);
     print_topology(graph, *topology);
     for (const Collective collective :
          {Collective::kBroadcast, Collective::kReduce, Collective::kAllgather,

@@ -16,7 +16,7 @@
 #include "tools/draw/drawing.h"
 #include "tools/draw/page.h"
 #include "tools/draw/picture.h"
-#include "tools/options/selection_options.h"
+#include "tools/options/plan_options.h"
 #include "tools/options/workload_options.h"
 
 namespace espalier::tools {

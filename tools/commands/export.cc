@@ -20,8 +20,8 @@
 #include "tools/formats/msccl.h"
 #include "tools/formats/mscclpp.h"
 #include "tools/formats/ompi_rules.h"
+#include "tools/options/plan_options.h"
 #include "tools/options/resolve.h"
-#include "tools/options/selection_options.h"
 #include "tools/options/workload_options.h"
 
 namespace espalier::tools {
@@ -179,7 +179,7 @@ void add_chakra(Command exporter) {
 }
 
 struct OmpiArguments {
-  planner::Selection selection;
+  std::string topology;
   std::vector<std::string> collectives;
   ModelOptions model;
   std::string output;
@@ -199,7 +199,7 @@ void run_ompi(const OmpiArguments& arguments) {
     wanted.push_back(known[static_cast<std::size_t>(found - names.begin())]);
   }
   planner::ChoiceRequest request;
-  request.selection = arguments.selection;
+  request.plan.topology = parse_topology(arguments.topology);
   request.model = model_of(arguments.model);
   write_text(arguments.output, formats::write_ompi_rules(request, wanted.empty() ? known : wanted));
 }
@@ -208,7 +208,7 @@ void add_ompi(Command exporter) {
   Command command = exporter.add_command(
       "ompi", "Writes dynamic rules for Open MPI's collectives, from the predictions of auto");
   const auto arguments = std::make_shared<OmpiArguments>();
-  command.text("--topology", arguments->selection.topology, "The topology").required();
+  command.text("--topology", arguments->topology, "The topology").required();
   command.list("--collective", arguments->collectives,
                "Only these, separated by commas; default: all that both libraries have");
   command.text("--model", arguments->model.model,

@@ -4,13 +4,13 @@
 #include <memory>
 #include <string>
 
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/formats/msccl_import.h"
-#include "tools/options/selection_options.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools {
 namespace {
@@ -21,12 +21,12 @@ struct ImportArguments {
 
 void run_import_msccl(const ImportArguments& arguments) {
   check_writable(arguments.output);
-  const bool for_hosts = planner::is_for_hosts(arguments.limits);
+  const bool for_hosts = is_for_hosts(arguments.limits);
   const formats::MscclFile file =
       formats::read_msccl(arguments.file, read_given(arguments.file, FileKind::kXml));
   const std::string ranks = std::to_string(file.gpus.size());
-  const auto topology = planner::parse_topology(arguments.topology.empty() ? "complete:" + ranks
-                                                                           : arguments.topology);
+  const auto topology =
+      parse_topology(arguments.topology.empty() ? "complete:" + ranks : arguments.topology);
   if (topology->ranks() != file.gpus.size()) {
     bad_input("'" + one_line(arguments.file) + "' is for " + counted(file.gpus.size(), "rank") +
               ", and " + topology->title() + " has " + std::to_string(topology->ranks()));

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"

@@ -15,7 +15,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/common/schedules.h"
-#include "tools/options/selection_options.h"
+#include "tools/options/plan_options.h"
 #include "tools/options/workload_options.h"
 #include "tools/report/bound.h"
 #include "tools/report/selection_report.h"

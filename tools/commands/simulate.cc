@@ -32,7 +32,7 @@ namespace {
 constexpr double kMaxJitter = 1000;
 
 reference::ReferenceInput make_case(const Program& program, const SimulateOptions& arguments) {
-  reference::ReferenceInput run = or_bad_input(planner::case_of(program, arguments.combining));
+  reference::ReferenceInput run = case_of(program, arguments.combining);
   if (!arguments.counts.empty()) {
     set_counts(arguments.counts, run);
   } else if (!arguments.bytes.empty()) {

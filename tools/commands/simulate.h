@@ -6,12 +6,13 @@
 #include "espalier/hal/sim/network.h"
 #include "planner/workload/workload.h"
 #include "tools/common/output.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 
 struct SimulateOptions {
   std::string file, bytes, counts, seed, topology, model;
-  planner::OperatorOptions combining;
+  OperatorOptions combining;
   std::string trace;   // file to write a trace of the free run into; empty: none
   std::string output;  // directory for the free run's results
   std::string events;  // directory for what its nodes did

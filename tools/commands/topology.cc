@@ -3,11 +3,12 @@
 #include <cstdio>
 #include <memory>
 
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools {
 namespace {
@@ -72,7 +73,7 @@ void print_as_json(const topology::Topology& topology) {
 
 void run_topology(const TopologyArguments& arguments) {
   if (!arguments.svg.empty()) check_writable(arguments.svg);
-  const auto topology = planner::parse_topology(arguments.spec);
+  const auto topology = parse_topology(arguments.spec);
   if (!arguments.svg.empty()) {
     const std::string picture = topology::draw_svg(*topology);
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(picture.data());

@@ -92,7 +92,8 @@ class CollectiveTuning {
     for (const std::uint64_t bytes : sizes_of(arguments, any.programs.front())) {
       TunedSize& size = sizes_.emplace_back();
       size.bytes = bytes;
-      const planner::Ranking ranking = choice_.rank(bytes, true);  // a tuned model replays all, too
+      const planner::Ranking ranking =
+          or_bad_input(choice_.rank(bytes, true));  // a tuned model replays all, too
       for (const planner::Estimate& one : ranking.estimates) {
         if (one.time / kNear > ranking.best().time) break;
         size.all.push_back({one.candidate,
@@ -116,8 +117,8 @@ class CollectiveTuning {
 
   // What the model is to know.
   [[nodiscard]] Tuning tuning() const {
-    const planner::Selection& selection = choice_.request().selection;
-    Tuning tuning{planner::check_selection(selection)->spec(), selection.collective, {}};
+    const planner::PlanRequest& plan = choice_.request().plan;
+    Tuning tuning{plan.topology->spec(), collective_name(plan.collective), {}};
     for (const TunedSize& size : sizes_) {
       Tuning::Size& at = tuning.sizes.emplace_back();
       at.bytes = size.bytes;
@@ -140,16 +141,17 @@ class CollectiveTuning {
     }
     if (wanted.empty()) return;
     run.schedule =
-        load_schedule("compiled", compile(*choice_.candidates()[candidate].selected), "");
+        load_schedule("compiled", compile(*choice_.candidates()[candidate].schedule), "");
     RunOptions options = arguments_.run;
-    options.selection = choice_.candidates()[candidate].selection;
+    const planner::PlanRequest& plan = choice_.candidates()[candidate].plan;
+    options.plan = {arguments_.topology, collective_name(plan.collective), plan.algorithm->name};
     if (is_long) {
       options.repeat = std::min(options.repeat, kLongRepeat);
       options.warmup = 1;
     }
     const RunResult result = run_command::run_schedule(options, run, "");
     if (!result.right) {
-      negative(wanted.front()->name + " of " + options.selection.collective +
+      negative(wanted.front()->name + " of " + options.plan.collective +
                ": a node failed or a result is wrong; 'espalier run' shows it");
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -190,22 +192,21 @@ Json size_json(const std::string& collective, const TunedSize& size) {
 planner::ChoiceRequest request_for(const TuneArguments& arguments, const predict::Model& model,
                                    const std::string& collective) {
   planner::ChoiceRequest request;
-  request.selection.topology = arguments.topology;
-  request.selection.collective = collective;
+  request.plan = plan_request({arguments.topology, collective});
+  request.op = operator_of(request.plan.collective, {});
   request.model = model;
   // Factors are of the prediction without them.
   request.model.tunings.clear();
-  const std::uint32_t nodes = planner::check_selection(request.selection)->nodes();
-  request.conditions = run_conditions(arguments.run, model, nodes);
+  request.conditions = run_conditions(arguments.run, model, request.plan.topology->nodes());
   return request;
 }
 
 // All collectives, or those of --collective. Throws Failure (bad input).
 std::vector<std::string> collectives_of(const TuneArguments& arguments) {
-  (void)planner::check_selection({arguments.topology, collective_name(Collective::kBarrier)});
+  (void)parse_topology(arguments.topology);
   std::vector<std::string> all;
   for (const std::string& name : arguments.collectives) {
-    (void)planner::check_selection({arguments.topology, name});
+    (void)collective_of(name);
     if (std::find(all.begin(), all.end(), name) != all.end()) {
       bad_input("--collective names " + one_line(name) + " twice; expected each once");
     }
@@ -226,7 +227,7 @@ std::unique_ptr<CollectiveTuning> start_tuning(const TuneArguments& arguments,
                                                const std::string& collective) {
   try {
     return std::make_unique<CollectiveTuning>(
-        arguments, planner::Choice(request_for(arguments, model, collective)));
+        arguments, or_bad_input(planner::Choice::make(request_for(arguments, model, collective))));
   } catch (const Failure& failure) {
     if (!arguments.collectives.empty()) throw;
     std::fprintf(stderr, "espalier: not tuned: %s\n", one_line(failure.line).c_str());

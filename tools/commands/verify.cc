@@ -15,8 +15,8 @@
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/common/schedules.h"
+#include "tools/options/plan_options.h"
 #include "tools/options/resolve.h"
-#include "tools/options/selection_options.h"
 #include "tools/report/selection_report.h"
 #include "tools/report/verify_report.h"
 #include "tools/report/verify_source.h"
@@ -28,24 +28,23 @@ constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, 
 
 struct VerifyArguments {
   std::string file, blocks, picture, schedule;
-  planner::Selection selection{"", "", ""};  // empty: kAuto
+  PlanOptions plan{"", "", ""};  // empty: kAuto
   ModelOptions model;
-  planner::OperatorOptions combining;
+  OperatorOptions combining;
   bool root_given = false, loads = false, explain = false;
   Format format = Format::kText;
 };
 
 // Refuses options of a schedule that is compiled here, if a file is given; and the other way round.
 void check_source(const VerifyArguments& arguments) {
-  const planner::Selection& selection = arguments.selection;
-  const bool selects =
-      !selection.collective.empty() || !selection.algorithm.empty() ||
-      !selection.run_length.empty() || !selection.radix.empty() || !selection.lambda.empty() ||
-      !selection.ratio.empty() || !selection.window.empty() || !selection.links.empty() ||
-      !selection.ports.empty() || !selection.limits.empty() || !selection.embedding.empty() ||
-      !arguments.model.model.empty() || !arguments.model.board.empty() ||
-      !arguments.model.bytes.empty() || !arguments.model.ranks_per_host.empty() ||
-      !arguments.combining.op.empty() || !arguments.combining.type.empty();
+  const PlanOptions& plan = arguments.plan;
+  const bool selects = !plan.collective.empty() || !plan.algorithm.empty() ||
+                       !plan.run_length.empty() || !plan.radix.empty() || !plan.lambda.empty() ||
+                       !plan.ratio.empty() || !plan.window.empty() || !plan.links.empty() ||
+                       !plan.ports.empty() || !plan.limits.empty() || !plan.embedding.empty() ||
+                       !arguments.model.model.empty() || !arguments.model.board.empty() ||
+                       !arguments.model.bytes.empty() || !arguments.model.ranks_per_host.empty() ||
+                       !arguments.combining.op.empty() || !arguments.combining.type.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
@@ -54,7 +53,7 @@ void check_source(const VerifyArguments& arguments) {
     }
     return;
   }
-  if (selection.topology.empty() || selection.collective.empty()) {
+  if (plan.topology.empty() || plan.collective.empty()) {
     bad_input("nothing to verify; expected a schedule file, or --topology and --collective");
   }
   if (!arguments.schedule.empty()) {
@@ -63,9 +62,9 @@ void check_source(const VerifyArguments& arguments) {
 }
 
 Source generated(const VerifyArguments& arguments) {
-  planner::Selection wanted = arguments.selection;
-  if (wanted.algorithm.empty()) wanted.algorithm = planner::kAuto;
-  return Source(resolve(wanted, arguments.combining, arguments.model).selected);
+  PlanOptions wanted = arguments.plan;
+  if (wanted.algorithm.empty()) wanted.algorithm = kAuto;
+  return Source(resolve(plan_request(wanted), arguments.combining, arguments.model).schedule);
 }
 
 // Proves the schedule. If the topology's own links alone cannot carry it, and the user did not ask
@@ -160,7 +159,7 @@ void verify_all(planner::ScheduleSet& set, const VerifyArguments& arguments) {
   json["schedules"] = Json::array();
   std::string text, wrong;
   for (planner::ScheduleSet::Member& member : set.members) {
-    Source source(member.name, std::move(member.bytes), arguments.selection.topology);
+    Source source(member.name, std::move(member.bytes), arguments.plan.topology);
     Json one;
     wrong = verify_one(source, arguments, text, one);
     json["schedules"].push_back(std::move(one));
@@ -195,7 +194,7 @@ void run_verify(const VerifyArguments& arguments) {
     const auto chosen = given_member(set, arguments.schedule);
     if (!chosen) return verify_all(set, arguments);
     planner::ScheduleSet::Member& member = set.members[*chosen];
-    Source source(member.name, std::move(member.bytes), arguments.selection.topology);
+    Source source(member.name, std::move(member.bytes), arguments.plan.topology);
     wrong = verify_one(source, arguments, text, json);
   }
   if (arguments.format == Format::kJson) print_json(json);
@@ -210,11 +209,11 @@ void add_verify(Command app) {
       app.add_command("verify", "Proves a schedule, or says where and why it is wrong");
   const auto arguments = std::make_shared<VerifyArguments>();
   command.text("file", arguments->file, "The schedule file; without, --topology and --collective");
-  add_selection(command, arguments->selection, false);
-  add_schedule_window(command, arguments->selection);
-  add_links(command, arguments->selection);
-  add_limits(command, arguments->selection.limits);
-  command.option("--algorithm").show_default(planner::kAuto);
+  add_plan_options(command, arguments->plan, false);
+  add_schedule_window(command, arguments->plan);
+  add_links(command, arguments->plan);
+  add_limits(command, arguments->plan.limits);
+  command.option("--algorithm").show_default(kAuto);
   add_model_options(command, arguments->model);
   add_choice_bytes(command, arguments->model, arguments->combining);
   add_schedule_option(command, arguments->schedule);

@@ -1,21 +1,27 @@
 #pragma once
-// Numbers as typed, and the median. Host only.
+// Numbers as typed, with an error that says what is expected; and the median. Host only.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/numbers.h"
-
 namespace espalier::tools {
 
-using espalier::kByteUnits;
-using espalier::real_text;
-// base/numbers.h. Throw Failure (bad input) with its errors.
+// Returns `text` as a number from `least` to `most`. Throws Failure (bad input) if it is not one:
+// "--rank 'x' is not a whole number from ...".
 [[nodiscard]] std::uint64_t whole_number(const std::string& option, const std::string& text,
                                          std::uint64_t least, std::uint64_t most);
+// The same for any number, such as 2e-6.
 [[nodiscard]] double real_number(const std::string& option, const std::string& text, double least,
                                  double most);
+// "2e-06"
+[[nodiscard]] std::string real_text(double number);
+
+// Units of bytes, for help texts.
+inline constexpr const char* kByteUnits =
+    "K, M, G or KiB, MiB, GiB: powers of 1024; KB, MB, GB: of 1000";
+// Returns a number of bytes, at most `most`: "4096", "64KiB", "1.5MiB", "1GB". Throws Failure (bad
+// input) for another unit or a fraction of a byte.
 [[nodiscard]] std::uint64_t byte_count(const std::string& option, const std::string& text,
                                        std::uint64_t most);
 

@@ -25,9 +25,9 @@ planner::ScheduleSet read_schedules(std::string name, std::vector<std::uint8_t> 
       planner::read_schedules(std::move(name), std::move(bytes), progress.function()));
 }
 
-std::vector<std::uint8_t> compile(const planner::SelectedAlgorithm& selected) {
+std::vector<std::uint8_t> compile(const planner::PlannedSchedule& schedule) {
   Progress progress("compiling");
-  return planner::compile(selected, progress.function());
+  return or_bad_input(planner::compile(schedule, progress.function()));
 }
 
 std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,

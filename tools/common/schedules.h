@@ -8,7 +8,7 @@
 
 #include "planner/files/loaded_schedule.h"
 #include "planner/files/schedule_set.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 
 namespace espalier::tools {
 
@@ -18,7 +18,7 @@ namespace espalier::tools {
 [[nodiscard]] planner::ScheduleSet read_schedules(const std::string& path);
 [[nodiscard]] planner::ScheduleSet read_schedules(std::string name,
                                                   std::vector<std::uint8_t> bytes);
-[[nodiscard]] std::vector<std::uint8_t> compile(const planner::SelectedAlgorithm& selected);
+[[nodiscard]] std::vector<std::uint8_t> compile(const planner::PlannedSchedule& schedule);
 [[nodiscard]] std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
                                          bool hop_by_hop);
 

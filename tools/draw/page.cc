@@ -4,7 +4,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "planner/make/blocks.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"

@@ -9,7 +9,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "planner/make/blocks.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/common/output.h"
 #include "tools/draw/drawing.h"
 #include "topology/svg.h"

@@ -12,7 +12,7 @@
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/collectives/verify/verify.h"
 #include "planner/files/prove.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/formats/msccl_order.h"
@@ -448,7 +448,7 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   timed.share_entries = true;
   timed.outline.port_model = PortModel::kMultiport;
   // The fabric routes: every pair of ranks has a link.
-  const auto pairs = planner::parse_topology("complete:" + std::to_string(topology.ranks()));
+  const auto pairs = or_bad_input(topology::parse("complete:" + std::to_string(topology.ranks())));
   timed.period = lower::least_period(*pairs, timed, 1);
   ImportedMsccl imported;
   imported.messages = timed.messages;

@@ -13,7 +13,7 @@ namespace espalier::tools::formats {
 [[nodiscard]] std::vector<Collective> ompi_collectives();
 
 // Ranks the candidates of each collective, and writes a rule wherever the best of those that Open
-// MPI has, too, is another one. request.selection.collective is not read. Throws Failure (bad
+// MPI has, too, is another one. The collective of `request` is not read. Throws Failure (bad
 // input): Open MPI has none of the candidates, or as Choice.
 [[nodiscard]] std::string write_ompi_rules(const planner::ChoiceRequest& request,
                                            const std::vector<Collective>& collectives);

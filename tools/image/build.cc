@@ -15,7 +15,7 @@
 #include "planner/board/board.h"
 #include "planner/board/board_limits.h"
 #include "planner/files/schedule_set.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"

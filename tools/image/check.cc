@@ -9,12 +9,13 @@
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "planner/board/board.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
 #include "tools/image/spares.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools::image {
 namespace {
@@ -31,7 +32,7 @@ Expectation expectation_of(const CheckArguments& arguments, const std::string& b
   Expectation expectation;
   expectation.board = board.c_str();
   if (!arguments.topology.empty()) {
-    expectation.topology_digest = planner::parse_topology(arguments.topology)->digest();
+    expectation.topology_digest = parse_topology(arguments.topology)->digest();
   }
   if (!arguments.node.empty()) {
     expectation.node =

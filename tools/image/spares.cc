@@ -7,7 +7,7 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/recovery.h"
 #include "planner/files/prove.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/common/schedules.h"
@@ -28,34 +28,35 @@ const char* simplest(Collective collective) {
   }
 }
 
-planner::LoadedSchedule compile_proven(const planner::Selection& selection,
+planner::LoadedSchedule compile_proven(const planner::PlanRequest& request,
                                        const std::string& name) {
-  std::vector<std::uint8_t> bytes = compile(planner::select_algorithm(selection));
+  std::vector<std::uint8_t> bytes = compile(or_bad_input(planner::make_schedule(request)));
   (void)prove_compiled(name, bytes, true);
   return load_schedule(name, std::move(bytes), "");
 }
 
 // Compiles one collective for what is left, by this algorithm or by the simplest one.
-planner::LoadedSchedule compile_left(const topology::Topology& left, Collective collective,
-                                     const std::string& algorithm, std::uint32_t root,
-                                     const std::string& name) {
-  planner::Selection selection;
-  selection.topology = left.spec();
-  selection.collective = collective_name(collective);
-  selection.links = "hop-by-hop";
-  selection.embedding = "none";
-  if (has_root(collective)) selection.root = std::to_string(root);
+planner::LoadedSchedule compile_left(const std::shared_ptr<const topology::Topology>& left,
+                                     Collective collective, const std::string& algorithm,
+                                     std::uint32_t root, const std::string& name) {
+  planner::PlanRequest request;
+  request.topology = left;
+  request.collective = collective;
+  request.is_hop_by_hop = true;
+  request.placement.kind = planner::Placement::Kind::kAsNumbered;
+  if (has_root(collective)) request.root = root;
   const std::string other = simplest(collective);
-  selection.algorithm = algorithm;
-  if (algorithm != other) {
+  const auto own = planner::find_entry(collective, algorithm);
+  if (own && algorithm != other) {
+    request.algorithm = *own;
     try {
-      return compile_proven(selection, name);
+      return compile_proven(request, name);
     } catch (const Failure&) {
       // It is for a mesh, for a power of two of ranks, ...
     }
   }
-  selection.algorithm = other;
-  return compile_proven(selection, name);
+  request.algorithm = or_bad_input(planner::find_entry(collective, other));
+  return compile_proven(request, name);
 }
 
 }  // namespace
@@ -100,16 +101,17 @@ Result<std::unique_ptr<topology::Topology>> what_is_left(const topology::Topolog
 Spare make_spare(const topology::Topology& topology,
                  const std::vector<planner::LoadedSchedule>& schedules, const Loss& loss) {
   const std::string without = " without " + loss_text(loss);
-  const auto left = loss.kind == Loss::Kind::kNothing ? topology::parse(topology.spec())
-                                                      : what_is_left(topology, loss);
+  auto left = loss.kind == Loss::Kind::kNothing ? topology::parse(topology.spec())
+                                                : what_is_left(topology, loss);
   if (!left) {
     bad_input("there is nothing to run on " + topology.title() + without + ": " +
               left.error().message);
   }
+  const std::shared_ptr<const topology::Topology> rest = *std::move(left);
   Spare spare;
   spare.loss = loss;
   spare.agreement =
-      compile_left(**left, Collective::kAllreduce, "two-tree", 0, "the agreement" + without);
+      compile_left(rest, Collective::kAllreduce, "two-tree", 0, "the agreement" + without);
   for (const Program& program : spare.agreement.programs) {
     Layout layout;
     const Status status = make_layout(program, Recovery::kElements, 4, layout);
@@ -127,7 +129,7 @@ Spare make_spare(const topology::Topology& topology,
       spare.schedules.emplace_back();
       continue;
     }
-    spare.schedules.push_back(compile_left(**left, main.collective, main.algorithm,
+    spare.schedules.push_back(compile_left(rest, main.collective, main.algorithm,
                                            loss.dense(main.root), schedule.name + without));
   }
   return spare;

@@ -39,7 +39,7 @@ std::uint32_t ranks_per_host(const std::string& text, const predict::Model& mode
   return ranks;
 }
 
-void add_choice_bytes(Command command, ModelOptions& options, planner::OperatorOptions& combining,
+void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining,
                       const std::string& fallback) {
   command
       .text("--bytes", options.bytes,
@@ -72,60 +72,67 @@ std::string describe_choice(const planner::Choice& choice, const planner::Rankin
   const std::string& found_by = choice.request().model.found_by;
   return choice.candidates()[best.candidate].name + ", chosen for " +
          counted(ranking.bytes, "byte") +
-         (counts_per_rank(choice.selected(best).algorithm.collective) ? " a rank: " : ": ") +
+         (counts_per_rank(choice.schedule(best).algorithm.collective) ? " a rank: " : ": ") +
          seconds_text(static_cast<double>(best.time) * 1e-12) + " predicted" +
          (found_by.empty() ? "" : " from " + one_line(found_by));
 }
 
 namespace {
 
-planner::ChoiceRequest request_of(const planner::Selection& selection,
-                                  const planner::OperatorOptions& combining,
-                                  const ModelOptions& options, const BoardLimits& limits) {
+planner::ChoiceRequest request_of(const planner::PlanRequest& plan, const ModelOptions& options,
+                                  const BoardLimits& limits) {
   planner::ChoiceRequest request;
-  request.selection = selection;
-  request.combining = combining;
+  request.plan = plan;
   request.model = model_of(options);
   request.limits = limits.get();
   request.conditions.ranks_on_host = ranks_per_host(options.ranks_per_host, request.model);
   return request;
 }
 
-}  // namespace
-
-planner::ChosenSchedules resolve_for_all_sizes(const planner::Selection& selection,
-                                               const planner::OperatorOptions& combining,
-                                               const ModelOptions& options) {
-  const BoardLimits limits(options.board);
-  return planner::choose_for_all_sizes(request_of(selection, combining, options, limits));
+// Refuses the options that are for a choice.
+void check_not_chosen(const planner::PlanRequest& plan, const OperatorOptions& combining,
+                      const ModelOptions& options) {
+  const char* useless = !options.bytes.empty()    ? "--bytes"
+                        : !combining.op.empty()   ? "--op"
+                        : !combining.type.empty() ? "--type"
+                                                  : nullptr;
+  if (useless == nullptr) return;
+  bad_input(std::string(useless) + " is for --algorithm auto" +
+            (planner::run_length_text(plan).empty() ? "" : " or no --run-length") +
+            ", and one schedule serves every message; expected no " + useless);
 }
 
-Resolved resolve(const planner::Selection& selection, const planner::OperatorOptions& combining,
+}  // namespace
+
+planner::ChosenSchedules resolve_for_all_sizes(const planner::PlanRequest& plan,
+                                               const OperatorOptions& combining,
+                                               const ModelOptions& options) {
+  const BoardLimits limits(options.board);
+  planner::ChoiceRequest request = request_of(plan, options, limits);
+  request.op = operator_of(plan.collective, combining);
+  return or_bad_input(planner::choose_for_all_sizes(request));
+}
+
+Resolved resolve(const planner::PlanRequest& plan, const OperatorOptions& combining,
                  const ModelOptions& options) {
   const BoardLimits limits(options.board);
-  planner::ChoiceRequest request = request_of(selection, combining, options, limits);
-  if (!planner::is_chosen(selection)) {
-    const char* useless = !options.bytes.empty()    ? "--bytes"
-                          : !combining.op.empty()   ? "--op"
-                          : !combining.type.empty() ? "--type"
-                                                    : nullptr;
-    if (useless != nullptr) {
-      bad_input(std::string(useless) + " is for --algorithm auto" +
-                (selection.run_length.empty() ? "" : " or no --run-length") +
-                ", and one schedule serves every message; expected no " + useless);
-    }
+  planner::ChoiceRequest request = request_of(plan, options, limits);
+  if (!planner::is_chosen(plan)) {
+    check_not_chosen(plan, combining, options);
+    request.op = operator_of(plan.collective, combining);
     const bool fits = options.model.empty() && options.board.empty();
-    return {fits ? planner::select_algorithm(selection) : planner::fit_named(request), ""};
+    return {or_bad_input(fits ? planner::make_schedule(plan) : planner::fit_named(request)), ""};
   }
   const std::uint64_t bytes =
-      selection.collective == collective_name(Collective::kBarrier)
+      plan.collective == Collective::kBarrier
           ? 0
           : byte_count("--bytes", options.bytes.empty() ? kDefaultChoiceBytes : options.bytes,
                        kMaxMessageBytes);
-  planner::Choice choice(std::move(request));
-  const planner::Ranking ranking = choice.rank(bytes);
+  request.op = operator_of(plan.collective, combining);
+  planner::Choice choice = or_bad_input(planner::Choice::make(std::move(request)));
+  const planner::Ranking ranking = or_bad_input(choice.rank(bytes));
   std::string reason = describe_choice(choice, ranking);
-  return {choice.take(ranking.best()), std::move(reason)};
+  return {choice.take(ranking.best().candidate), std::move(reason)};
 }
 
 }  // namespace espalier::tools

@@ -7,6 +7,7 @@
 #include "planner/choose/choice.h"
 #include "planner/choose/chosen_schedules.h"
 #include "tools/common/command_line.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 
@@ -23,7 +24,7 @@ struct ModelOptions {
 // Adds --model, --board and --ranks-per-host.
 void add_model_options(Command command, ModelOptions& options);
 // Adds --bytes, and --op and --type. `fallback`: what is chosen for without --bytes.
-void add_choice_bytes(Command command, ModelOptions& options, planner::OperatorOptions& combining,
+void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining,
                       const std::string& fallback = kDefaultChoiceBytes);
 
 // The model that --model names, otherwise the default one. Throws Failure (bad input).
@@ -34,21 +35,20 @@ void add_ranks_per_host(Command command, std::string& text);
 // if nothing that the model knows depends on it.
 [[nodiscard]] std::uint32_t ranks_per_host(const std::string& text, const predict::Model& model);
 
-// A selection made into a schedule, and why.
+// A request made into a schedule, and why.
 struct Resolved {
-  planner::SelectedAlgorithm selected;
-  std::string reason;  // one line for the user; empty: the selection named the algorithm
+  planner::PlannedSchedule schedule;
+  std::string reason;  // one line for the user; empty: the request named the algorithm
 };
-// Chooses for a message of `bytes` if is_chosen(), otherwise makes the schedule that the selection
+// Chooses for a message of `bytes` if is_chosen(), otherwise makes the schedule that the request
 // names. With a model (--model) or a board, a named schedule gets their block table, too. Throws
 // Failure (bad input).
-[[nodiscard]] Resolved resolve(const planner::Selection& selection,
-                               const planner::OperatorOptions& combining,
+[[nodiscard]] Resolved resolve(const planner::PlanRequest& plan, const OperatorOptions& combining,
                                const ModelOptions& options);
 // Chooses for messages of all sizes. Throws Failure (bad input).
-[[nodiscard]] planner::ChosenSchedules resolve_for_all_sizes(
-    const planner::Selection& selection, const planner::OperatorOptions& combining,
-    const ModelOptions& options);
+[[nodiscard]] planner::ChosenSchedules resolve_for_all_sizes(const planner::PlanRequest& plan,
+                                                             const OperatorOptions& combining,
+                                                             const ModelOptions& options);
 
 // A board's limits, kept for as long as a request refers to them.
 class BoardLimits {

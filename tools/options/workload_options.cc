@@ -46,12 +46,42 @@ std::vector<std::uint64_t> make_random(const std::string& text, std::uint64_t en
 
 }  // namespace
 
-void add_operator_options(Command command, planner::OperatorOptions& options) {
+void add_operator_options(Command command, OperatorOptions& options) {
   command.text(
       "--op", options.op,
       "Operator of a reduction or scan; affine does not commute, and has a type of its own; "
       "default: sum");
   command.text("--type", options.type, "Element type of a reduction or scan; default: f32");
+}
+
+Operator operator_of(Collective collective, const OperatorOptions& options) {
+  if (!reference::combines(collective)) {
+    const char* given = !options.op.empty() ? "--op" : !options.type.empty() ? "--type" : nullptr;
+    if (given == nullptr) return {};
+    bad_input(std::string(collective_name(collective)) + " combines nothing; expected no " + given);
+  }
+  const Operator op =
+      or_bad_input(reference::parse_operator(options.op_or_default(), options.type_or_default()));
+  if (op.op == Op::kCustom && !options.type.empty()) {
+    bad_input("operator '" + options.op + "' has a type of its own; expected no --type");
+  }
+  return op;
+}
+
+reference::ReferenceInput case_of(const Program& program, const OperatorOptions& options) {
+  reference::ReferenceInput what;
+  what.collective = program.collective;
+  what.ranks = program.ranks;
+  what.root = program.root;
+  what.op = operator_of(what.collective, options);
+  if (program.needs_commutative && !what.op.commutes) {
+    bad_input("operator '" + options.op + "' does not commute, and " +
+              collective_name(what.collective) + " by " + one_line(program.algorithm) +
+              " with root " + std::to_string(what.root) +
+              " does not keep the order of ranks; expected another algorithm, ranks as numbered "
+              "(--embedding none), or sum, product, ...");
+  }
+  return what;
 }
 
 void add_counts_option(Command command, std::string& text) {

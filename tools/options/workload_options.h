@@ -5,13 +5,29 @@
 #include <string>
 #include <vector>
 
-#include "planner/workload/workload.h"
+#include "espalier/collectives/schedule/program.h"
+#include "planner/workload/reference.h"
 #include "tools/common/command_line.h"
 
 namespace espalier::tools {
 
+// As typed; empty: not given.
+struct OperatorOptions {
+  std::string op, type;
+
+  [[nodiscard]] std::string op_or_default() const { return op.empty() ? "sum" : op; }
+  [[nodiscard]] std::string type_or_default() const { return type.empty() ? "f32" : type; }
+};
+
 // Adds --op and --type.
-void add_operator_options(Command command, planner::OperatorOptions& options);
+void add_operator_options(Command command, OperatorOptions& options);
+// Returns the operator of the collective. Throws Failure (bad input): an unknown one, one for a
+// collective that combines nothing, or a type beside `affine`, which has its own.
+[[nodiscard]] Operator operator_of(Collective collective, const OperatorOptions& options);
+// Returns the case of this program with this operator, of no bytes. Throws Failure (bad input), as
+// operator_of(), and if the schedule's order of ranks does not allow the operator.
+[[nodiscard]] reference::ReferenceInput case_of(const Program& program,
+                                                const OperatorOptions& options);
 
 // Adds --counts, which excludes --bytes.
 void add_counts_option(Command command, std::string& text);

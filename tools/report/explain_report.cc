@@ -33,10 +33,10 @@ std::string verdict_text(const planner::Ranking& ranking, std::size_t place) {
   return one.time == ranking.best().time ? "as fast, and later in the list" : slower;
 }
 
-std::string header(const planner::Choice& choice) {
+std::string header(const planner::Choice& choice, const std::string& topology) {
   const planner::ChoiceRequest& request = choice.request();
   const std::string found_by = request.model.found_by;
-  return one_line(request.selection.collective) + " on " + one_line(request.selection.topology) +
+  return std::string(collective_name(request.plan.collective)) + " on " + one_line(topology) +
          ": predicted from " + (found_by.empty() ? "a model" : one_line(found_by)) +
          (choice.tuning() == nullptr ? "" : " and tuned by runs") + ", model " +
          hex(request.model.digest()) + "\n";
@@ -61,16 +61,19 @@ std::string table(const planner::Choice& choice, const planner::Ranking& ranking
   return text;
 }
 
+// Empty: 0.
+std::string number_text(std::uint32_t number) { return number == 0 ? "" : std::to_string(number); }
+
 Json estimate_json(const planner::Choice& choice, const planner::Ranking& ranking,
                    const planner::Estimate& one) {
   const planner::Candidate& candidate = choice.candidates()[one.candidate];
   return {{"candidate", candidate.name},
-          {"algorithm", candidate.selection.algorithm},
-          {"run_length", candidate.selection.run_length},
-          {"radix", candidate.selection.radix},
-          {"lambda", candidate.selection.lambda},
-          {"ratio", candidate.selection.ratio},
-          {"embedding", candidate.selection.embedding},
+          {"algorithm", candidate.plan.algorithm->name},
+          {"run_length", planner::run_length_text(candidate.plan)},
+          {"radix", number_text(candidate.plan.radix)},
+          {"lambda", planner::text_of(candidate.plan.lambda)},
+          {"ratio", planner::text_of(candidate.plan.ratio)},
+          {"embedding", candidate.plan.placement.name()},
           {"blocks", one.blocks},
           {"steps", one.steps},
           {"predicted_ps", one.time},
@@ -91,9 +94,9 @@ std::vector<Crossover> crossovers(const std::vector<planner::Ranking>& rankings)
   return all;
 }
 
-std::string explain_text(const planner::Choice& choice,
+std::string explain_text(const planner::Choice& choice, const std::string& topology,
                          const std::vector<planner::Ranking>& rankings) {
-  std::string text = header(choice);
+  std::string text = header(choice, topology);
   std::size_t width = 9;
   for (const planner::Candidate& candidate : choice.candidates()) {
     width = std::max(width, candidate.name.size());
@@ -110,11 +113,11 @@ std::string explain_text(const planner::Choice& choice,
   return text;
 }
 
-std::string explain_json(const planner::Choice& choice,
+std::string explain_json(const planner::Choice& choice, const std::string& topology,
                          const std::vector<planner::Ranking>& rankings) {
   const planner::ChoiceRequest& request = choice.request();
-  Json out = {{"topology", request.selection.topology},
-              {"collective", request.selection.collective},
+  Json out = {{"topology", topology},
+              {"collective", collective_name(request.plan.collective)},
               {"model", hex(request.model.digest())},
               {"found_by", request.model.found_by},
               {"tuned", choice.tuning() != nullptr}};
@@ -141,7 +144,7 @@ std::string explain_json(const planner::Choice& choice,
   return out.dump(2) + "\n";
 }
 
-std::string explain_svg(const planner::Choice& choice,
+std::string explain_svg(const planner::Choice& choice, const std::string& topology,
                         const std::vector<planner::Ranking>& rankings) {
   // The candidates that are fastest somewhere come first, then the others by their last place.
   std::vector<std::size_t> order;
@@ -172,8 +175,8 @@ std::string explain_svg(const planner::Choice& choice,
           to_seconds(std::max<predict::Picoseconds>(1, ranking.best().time)) * 1e6);
     }
   }
-  return plot_svg(choice.request().selection.collective + " on " +
-                      choice.request().selection.topology + ", predicted",
+  return plot_svg(std::string(collective_name(choice.request().plan.collective)) + " on " +
+                      topology + ", predicted",
                   {"bytes", true, true}, {"us", true}, lines, marks.points);
 }
 

@@ -8,14 +8,15 @@
 
 namespace espalier::tools {
 
+// `topology`: as the user named it.
 // A table per size: candidates by predicted time, and why the others lost or were dropped.
-[[nodiscard]] std::string explain_text(const planner::Choice& choice,
+[[nodiscard]] std::string explain_text(const planner::Choice& choice, const std::string& topology,
                                        const std::vector<planner::Ranking>& rankings);
-[[nodiscard]] std::string explain_json(const planner::Choice& choice,
+[[nodiscard]] std::string explain_json(const planner::Choice& choice, const std::string& topology,
                                        const std::vector<planner::Ranking>& rankings);
 // Predicted time by size of every candidate that is not dropped, and the sizes at which the fastest
 // one changes. `rankings`: by ascending size, each with all candidates.
-[[nodiscard]] std::string explain_svg(const planner::Choice& choice,
+[[nodiscard]] std::string explain_svg(const planner::Choice& choice, const std::string& topology,
                                       const std::vector<planner::Ranking>& rankings);
 
 // Sizes at which the fastest candidate differs from that of the size before.

@@ -30,19 +30,19 @@ Source::Source(planner::LoadedSchedule loaded)
   }
 }
 
-Source::Source(planner::SelectedAlgorithm selected)
-    : selected_(std::move(selected)),
-      topology_(selected_.topology.get()),
+Source::Source(planner::PlannedSchedule schedule)
+    : schedule_(std::move(schedule)),
+      topology_(schedule_.topology.get()),
       buffer_(std::make_unique<OwnedProgram>()) {
-  name_ = selected_.algorithm.name + ", root " + std::to_string(selected_.parameters.root);
+  name_ = schedule_.algorithm.name + ", root " + std::to_string(schedule_.parameters.root);
 }
 
 const Program& Source::program(std::uint32_t node) {
   if (!loaded_.programs.empty()) return loaded_.programs.at(node);
   if (filled_ && in_buffer_ == node) return *buffer_;
   filled_ = false;
-  if (!selected_.algorithm.name.empty()) {
-    planner::generate(selected_, node, *buffer_);
+  if (!schedule_.algorithm.name.empty()) {
+    or_bad_input(planner::generate(schedule_, node, *buffer_));
   } else {
     or_bad_input(planner::decode(loaded_, node, *buffer_));
   }

@@ -9,7 +9,7 @@
 
 #include "espalier/collectives/verify/verify.h"
 #include "planner/files/loaded_schedule.h"
-#include "planner/make/selection.h"
+#include "planner/make/plan.h"
 
 namespace espalier::tools {
 
@@ -20,7 +20,7 @@ class Source {
   // input).
   Source(std::string name, std::vector<std::uint8_t> bytes, const std::string& topology = "");
   // The programs that compiling it would write. program() throws Failure (bad input).
-  explicit Source(planner::SelectedAlgorithm selected);
+  explicit Source(planner::PlannedSchedule schedule);
 
   // The name of the file, or "two-tree, root 3".
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -33,8 +33,8 @@ class Source {
  private:
   explicit Source(planner::LoadedSchedule loaded);
 
-  planner::LoadedSchedule loaded_;       // of a file
-  planner::SelectedAlgorithm selected_;  // of a selection
+  planner::LoadedSchedule loaded_;     // of a file
+  planner::PlannedSchedule schedule_;  // that is not of a file
   std::string name_;
   const topology::Topology* topology_ = nullptr;
   std::unique_ptr<OwnedProgram> buffer_;

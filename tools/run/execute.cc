@@ -88,7 +88,11 @@ class SizeRun {
         predict::predict(*schedule_.topology, schedule_.programs, layout, model, conditions);
     predict::Picoseconds time = found.time;
     if (!options_.candidate.empty()) {
-      const predict::Tuning* runs = planner::tuning_of(model, options_.selection);
+      const tools::PlanOptions& plan = options_.plan;
+      const bool by_default = plan.window.empty() && plan.links.empty() && plan.ports.empty();
+      const predict::Tuning* runs =
+          by_default ? model.tuning(schedule_.topology->spec(), collective_name(what_.collective))
+                     : nullptr;
       if (runs != nullptr) time = runs->tuned(options_.candidate, what_.bytes, time);
     }
     size.predicted = static_cast<double>(time) * 1e-12;

@@ -20,7 +20,7 @@ bool complete(const topology::Topology& topology) {
 }  // namespace
 
 bool runs_hop_by_hop(const RunOptions& options, const planner::LoadedSchedule& schedule) {
-  const std::string& asked = options.selection.links;
+  const std::string& asked = options.plan.links;
   if (asked == "routed") return false;
   const topology::Topology& topology = *schedule.topology;
   const auto stranger = lower::find_stranger(topology, schedule.programs);

@@ -7,19 +7,20 @@
 
 #include "collectives/predict/predict.h"
 #include "planner/files/loaded_schedule.h"
-#include "planner/make/selection.h"
 #include "planner/workload/reference.h"
 #include "planner/workload/workload.h"
 #include "tools/common/output.h"
 #include "tools/launch/launcher.h"
 #include "tools/launch/link_tables.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/workload_options.h"
 #include "tools/report/run_report.h"
 
 namespace espalier::run_command {
 
 struct RunOptions {
-  std::string file;  // a schedule file; empty: compile `selection`
-  planner::Selection selection{"complete:16", "broadcast"};
+  std::string file;  // a schedule file; empty: compile `plan`
+  tools::PlanOptions plan{"complete:16", "broadcast"};
   std::vector<std::string> sizes;      // as typed
   std::vector<std::uint64_t> bytes;    // of each message, or of one rank's part of it
   std::string candidate;               // that was chosen or named; empty: not known
@@ -29,7 +30,7 @@ struct RunOptions {
   std::string output;                  // directory for the results
   std::string events;                  // directory for what each node did in the last collective
   std::string trace;                   // file for a trace of the last collective; empty: none
-  planner::OperatorOptions combining;
+  tools::OperatorOptions combining;
   std::uint32_t repeat = 1;
   std::uint32_t warmup = 0;
   std::uint32_t back_to_back = 1;

@@ -11,7 +11,7 @@
 #include "tools/common/processors.h"
 #include "tools/common/result_files.h"
 #include "tools/launch/start_cluster.h"
-#include "tools/options/selection_options.h"
+#include "tools/options/plan_options.h"
 #include "tools/report/verify_report.h"
 #include "tools/run/schedules.h"
 
@@ -166,7 +166,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   }
   RunResult result = describe_run(options, schedule, what);
   result.chosen = run.chosen;
-  result.chosen_by = run.selection != 0 ? "selection" : tools::choice_word(options.selection);
+  result.chosen_by = run.selection != 0 ? "selection" : tools::choice_word(options.plan);
   const verify::Verdict verdict = prove(schedule, what, most, hop_by_hop);
   result.proven_blocks = verdict.proven_blocks;
   result.proven_for = planner::proven_for(program, verdict);

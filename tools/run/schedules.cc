@@ -20,19 +20,25 @@ using tools::bad_input;
 
 constexpr std::uint64_t kMaxRunBytes = std::uint64_t{1} << 40;
 
-planner::LoadedSchedule obtain_schedule(const RunOptions& options) {
+planner::ChoiceRequest request_of(const RunOptions& options, planner::PlanRequest plan,
+                                  const tools::BoardLimits& limits) {
   planner::ChoiceRequest request;
-  request.selection = options.selection;
+  request.plan = std::move(plan);
   request.model = run_model(options);
-  request.conditions =
-      run_conditions(options, request.model, planner::check_selection(options.selection)->nodes());
-  const tools::BoardLimits limits(options.board);
   request.limits = limits.get();
+  request.conditions = run_conditions(options, request.model, request.plan.topology->nodes());
+  return request;
+}
+
+planner::LoadedSchedule obtain_schedule(const RunOptions& options,
+                                        const planner::PlanRequest& plan) {
+  const tools::BoardLimits limits(options.board);
+  planner::ChoiceRequest request = request_of(options, plan, limits);
+  request.op = reference::default_operator(plan.collective);
   const bool fits = options.model.empty() && options.board.empty();
-  return tools::load_schedule("compiled",
-                              tools::compile(fits ? planner::select_algorithm(options.selection)
-                                                  : planner::fit_named(request)),
-                              "");
+  const planner::PlannedSchedule schedule =
+      tools::or_bad_input(fits ? planner::make_schedule(plan) : planner::fit_named(request));
+  return tools::load_schedule("compiled", tools::compile(schedule), "");
 }
 
 // The sizes to run; `input` is filled if a file is broadcast.
@@ -60,7 +66,7 @@ std::uint64_t longest_part(const RunOptions& options, const planner::Choice& cho
   reference::ReferenceInput what;
   what.collective = any->programs.front().collective;
   what.ranks = any->programs.front().ranks;
-  what.op = planner::operator_of(choice.request());
+  what.op = choice.request().op;
   tools::set_counts(options.counts, what);
   return what.bytes;
 }
@@ -78,27 +84,22 @@ void keep_unequal(const planner::Choice& choice, planner::Ranking& ranking) {
 }
 
 // Chooses for each size. Successive sizes with the same schedule run on the same nodes.
-std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
+std::vector<ScheduleRun> choose_schedules(const RunOptions& options, planner::PlanRequest plan,
                                           std::vector<std::uint64_t> bytes) {
   const tools::BoardLimits limits(options.board);
-  planner::ChoiceRequest request;
-  request.selection = options.selection;
-  request.combining = options.combining;
-  request.model = run_model(options);
-  request.limits = limits.get();
-  request.conditions =
-      run_conditions(options, request.model, planner::check_selection(options.selection)->nodes());
-  const planner::Choice choice(std::move(request));
+  planner::ChoiceRequest request = request_of(options, std::move(plan), limits);
+  request.op = tools::operator_of(request.plan.collective, options.combining);
+  const planner::Choice choice = tools::or_bad_input(planner::Choice::make(std::move(request)));
   if (!options.counts.empty()) bytes = {longest_part(options, choice)};
   std::vector<ScheduleRun> runs;
   std::size_t last = SIZE_MAX;  // the candidate of the last run
   for (const std::uint64_t size : bytes) {
-    planner::Ranking ranking = choice.rank(size);
+    planner::Ranking ranking = tools::or_bad_input(choice.rank(size));
     if (!options.counts.empty()) keep_unequal(choice, ranking);
     const planner::Estimate& best = ranking.best();
     if (best.candidate != last) {
       last = best.candidate;
-      runs.push_back({tools::load_schedule("compiled", tools::compile(choice.selected(best)), ""),
+      runs.push_back({tools::load_schedule("compiled", tools::compile(choice.schedule(best)), ""),
                       {},
                       tools::describe_choice(choice, ranking),
                       choice.candidates()[best.candidate].name});
@@ -114,8 +115,7 @@ std::vector<ScheduleRun> runs_of_selection(const RunOptions& options,
   const planner::LoadedSchedule first =
       tools::load_schedule(planner::first_member(set).name, planner::first_member(set).bytes, "");
   const Program& program = first.programs.front();
-  reference::ReferenceInput what =
-      tools::or_bad_input(planner::case_of(program, options.combining));
+  reference::ReferenceInput what = tools::case_of(program, options.combining);
   std::vector<std::uint64_t> sizes =
       read_sizes(options, program.collective == Collective::kBarrier, input);
   if (!options.counts.empty()) {
@@ -155,7 +155,7 @@ void check_single(const RunOptions& options, const std::vector<ScheduleRun>& run
                        : boots && !options.flash.empty() ? "--flash"
                                                          : nullptr;
   if (single == nullptr) return;
-  const bool is_auto = options.selection.algorithm == planner::kAuto;
+  const bool is_auto = options.plan.algorithm == tools::kAuto;
   bad_input(std::string(single) + " is for one schedule, and " +
             (!boots    ? "the selection"
              : is_auto ? "auto"
@@ -170,15 +170,15 @@ void check_single(const RunOptions& options, const std::vector<ScheduleRun>& run
 
 std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string& input) {
   std::vector<ScheduleRun> runs;
-  if (options.file.empty() && planner::is_chosen(options.selection)) {
-    (void)planner::check_selection(options.selection);
-    const bool barrier = options.selection.collective == collective_name(Collective::kBarrier);
-    runs = choose_schedules(options, read_sizes(options, barrier, input));
-    check_single(options, runs);
-    return runs;
-  }
   if (options.file.empty()) {
-    runs.push_back({obtain_schedule(options), {}, "", planner::candidate_name(options.selection)});
+    const planner::PlanRequest plan = tools::plan_request(options.plan);
+    if (planner::is_chosen(plan)) {
+      const bool barrier = plan.collective == Collective::kBarrier;
+      runs = choose_schedules(options, plan, read_sizes(options, barrier, input));
+      check_single(options, runs);
+      return runs;
+    }
+    runs.push_back({obtain_schedule(options, plan), {}, "", planner::candidate_name(plan)});
   } else {
     planner::ScheduleSet set = tools::read_schedules(options.file);
     if (set.selected) {
@@ -196,8 +196,7 @@ std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string
 
 reference::ReferenceInput describe_case(RunOptions& options,
                                         const planner::LoadedSchedule& schedule) {
-  reference::ReferenceInput what =
-      tools::or_bad_input(planner::case_of(schedule.programs.front(), options.combining));
+  reference::ReferenceInput what = tools::case_of(schedule.programs.front(), options.combining);
   if (!options.counts.empty()) {
     tools::set_counts(options.counts, what);
     for (const Program& program : schedule.programs)

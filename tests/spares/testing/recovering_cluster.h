@@ -16,9 +16,9 @@
 #include "espalier/collectives/machine/recovery.h"
 #include "firmware/image/image_writer.h"
 #include "planner/files/prove.h"
-#include "planner/make/selection.h"
 #include "tools/common/schedules.h"
 #include "tools/image/spares.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::testing {
 
@@ -44,16 +44,16 @@ inline constexpr Step kSteps[] = {
 // The proven programs of a topology for all losses, in the images of its nodes; made once.
 class Library {
  public:
-  explicit Library(const std::string& spec) : topology_(planner::parse_topology(spec)) {
+  explicit Library(const std::string& spec) : topology_(tools::parse_topology(spec)) {
     for (const Step& step : kSteps) {
-      planner::Selection selection;
+      tools::PlanOptions selection;
       selection.topology = spec;
       selection.collective = collective_name(step.collective);
       selection.algorithm = step.algorithm;
       if (has_root(step.collective)) selection.root = std::to_string(step.root);
       selection.links = "hop-by-hop";
       selection.embedding = "none";
-      std::vector<std::uint8_t> bytes = tools::compile(planner::select_algorithm(selection));
+      std::vector<std::uint8_t> bytes = tools::compile(tools::make_schedule(selection));
       (void)tools::prove_compiled("main", bytes, true);
       main_.push_back(tools::load_schedule("main", std::move(bytes), ""));
     }
