@@ -154,7 +154,7 @@ void Schedules::measured(const NetworkCost& cost) {
 
 bool Schedules::is_known(const ScheduleRequest& request) const {
   const std::lock_guard lock(mutex_);
-  return has_plan(request);
+  return find_planned(request) != nullptr;
 }
 
 Schedules::ChoiceKey Schedules::choice_key(const ScheduleRequest& request) {
@@ -208,16 +208,17 @@ Result<void> Schedules::add_file(const std::string& path) {
   if (!verdict.valid) {
     return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
   }
-  const auto key = std::pair{Collective::Value{first.collective}, std::uint32_t{first.root}};
-  if (from_files_.contains(key)) {
+  const Key key{"", Source::kFile, first.collective, first.root};
+  if (planned_.contains(key)) {
     return fail("the schedule '" + path + "': another file already serves " +
                 text_of(first.collective, first.root));
   }
-  if (image_ != nullptr && image_->find({.collective = key.first, .root = key.second}) != nullptr) {
+  if (image_ != nullptr &&
+      image_->find({.collective = first.collective, .root = first.root}) != nullptr) {
     return fail("the schedule '" + path + "': the image already serves " +
                 text_of(first.collective, first.root));
   }
-  from_files_[key] = {loaded->programs.at(rank_), path, verdict.in_place};
+  planned_[key].program = {loaded->programs.at(rank_), path, verdict.in_place};
   return {};
 }
 
@@ -271,10 +272,11 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
   return (chosen_[key] = std::move(chosen)).get();
 }
 
-PlannedProgram* Schedules::known(const Key& key, const ScheduleRequest& request) const {
+const PlannedProgram* Schedules::known(const Key& key, const ScheduleRequest& request) const {
   const auto found = planned_.find(key);
   if (found == planned_.end()) return nullptr;
-  return request.unequal_counts && !takes_unequal_.at(key) ? nullptr : found->second.get();
+  const Planned& planned = found->second;
+  return request.unequal_counts && !planned.takes_unequal_counts ? nullptr : &planned.program;
 }
 
 // Proves the schedule and keeps this rank's program.
@@ -308,14 +310,15 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
     return fail("the schedule of " + text_of(request.collective, request.root) + " by '" +
                 std::get<0>(key) + "' is not valid: " + reason);
   }
-  auto planned = std::make_unique<PlannedProgram>();
-  auto made = planner::generate(schedule, rank_, planned->program);
-  if (!made) return fail(made.error());
-  planned->algorithm = std::get<0>(key);
-  planned->in_place = proof == Proof::kValidInPlace;
-  takes_unequal_[key] = facts->unequal_counts;
+  OwnedProgram own;
+  if (auto made = planner::generate(schedule, rank_, own); !made) return fail(made.error());
   // Calls keep pointers to one that is there.
-  return planned_.try_emplace(key, std::move(planned)).first->second.get();
+  const auto [planned, is_new] = planned_.try_emplace(key);
+  if (is_new) {
+    planned->second = {{own, std::get<0>(key), proof == Proof::kValidInPlace},
+                       facts->unequal_counts};
+  }
+  return &planned->second.program;
 }
 
 Result<const PlannedProgram*> Schedules::plan_fixed(const std::string& name,
@@ -371,24 +374,20 @@ Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
   return {chosen.names[index], index};
 }
 
-bool Schedules::has_plan(const ScheduleRequest& request) const {
-  if (request.own_counts) {
-    return planned_.contains(fixed_key(fixed(request.collective).unequal, request));
+const PlannedProgram* Schedules::find_planned(const ScheduleRequest& request) const {
+  const FixedAlgorithms& named = fixed(request.collective);
+  if (request.own_counts) return known(fixed_key(named.unequal, request), request);
+  if (const PlannedProgram* const given = find_given(request)) {
+    return breaks_order(*given, request) ? nullptr : given;
   }
-  if (find_given(request) != nullptr) return true;
-  if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return false;
-  const auto planned = [&](const std::string& name) -> const PlannedProgram* {
-    const auto found = planned_.find(fixed_key(name, request));
-    return found == planned_.end() ? nullptr : found->second.get();
-  };
-  const Key first = key_of(find_choice(request), request);
-  if (!planned_.contains(first)) return false;
-  const PlannedProgram* program = known(first, request);
-  if (program == nullptr) program = planned(fixed(request.collective).unequal);
-  if (program != nullptr && breaks_order(*program, request)) {
-    program = planned(fixed(request.collective).in_order);
-  }
-  return program != nullptr;
+  if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return nullptr;
+  const Key key = key_of(find_choice(request), request);
+  if (!planned_.contains(key)) return nullptr;
+  const PlannedProgram* program = known(key, request);
+  if (program == nullptr) program = known(fixed_key(named.unequal, request), request);
+  if (program == nullptr || !breaks_order(*program, request)) return program;
+  program = known(fixed_key(named.in_order, request), request);
+  return program == nullptr || breaks_order(*program, request) ? nullptr : program;
 }
 
 Result<const PlannedProgram*> Schedules::serve(const ScheduleRequest& request) {
@@ -445,32 +444,24 @@ Result<const PlannedProgram*> Schedules::plan_chosen(planner::PlannedSchedule& s
 // The program of the image or of a file; null if none serves the request.
 const PlannedProgram* Schedules::find_given(const ScheduleRequest& request) const {
   if (is_measuring_ || request.own_counts) return nullptr;
-  const auto file = from_files_.find({request.collective, request.root});
-  if (file != from_files_.end()) return &file->second;
+  const auto file = planned_.find({"", Source::kFile, request.collective, request.root});
+  if (file != planned_.end()) return &file->second.program;
   return image_ == nullptr ? nullptr : image_->find(request);
 }
 
 Result<const PlannedProgram*> Schedules::obtain(const ScheduleRequest& request) {
   const std::lock_guard lock(mutex_);
-  return obtain_locked(request);
+  if (const PlannedProgram* const planned = find_planned(request)) return planned;
+  if (const PlannedProgram* const given = find_given(request)) {
+    return fail("the schedule '" + given->algorithm +
+                "' does not keep the order of ranks, and the operator does not commute");
+  }
+  return serve(request);
 }
 
 const PlannedProgram* Schedules::find(const ScheduleRequest& request) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || !has_plan(request)) return nullptr;
-  const auto found = obtain_locked(request);
-  return found ? *found : nullptr;
-}
-
-Result<const PlannedProgram*> Schedules::obtain_locked(const ScheduleRequest& request) {
-  if (const PlannedProgram* const given = find_given(request)) {
-    if (breaks_order(*given, request)) {
-      return fail("the schedule '" + given->algorithm +
-                  "' does not keep the order of ranks, and the operator does not commute");
-    }
-    return given;
-  }
-  return serve(request);
+  return lock.owns_lock() ? find_planned(request) : nullptr;
 }
 
 Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint32_t ranks,

@@ -1,6 +1,11 @@
 #pragma once
 // The schedules of a communicator: for each collective and size the one that the model chooses, or
 // that a file holds, proven before it is used. Host only.
+//
+// Between a call and its schedule there are three caches: the last operations of a channel
+// (channel.h), because a call that comes again must allocate nothing; the choices and programs
+// here, because communicators of the same ranks choose and prove once; and the files of a host
+// (cache_file.h), so that not every rank of every job does so.
 
 #include <cstdint>
 #include <map>
@@ -38,7 +43,6 @@ struct ScheduleRequest {
   bool commutes = true;         // the operator
   bool unequal_counts = false;  // a count for each rank
   bool own_counts = false;      // of which each rank knows only its own: direct messages only
-  bool operator==(const ScheduleRequest&) const = default;
 };
 
 // What join() measures.
@@ -84,10 +88,15 @@ class Schedules {
 
  private:
   // Where an algorithm comes from. The same one has other blocks if a choice fitted it.
-  enum class Source : std::uint8_t { kFixed, kChosen, kChosenInOrder };
+  enum class Source : std::uint8_t { kFile, kFixed, kChosen, kChosenInOrder };
   // A program must not depend on earlier requests: ranks that share it with other communicators
-  // have other ones. So the key has all that it depends on: name, source, collective, root.
+  // have other ones. So the key has all that it depends on: name, source, collective, root. A file
+  // has no name there.
   using Key = std::tuple<std::string, Source, Collective::Value, std::uint32_t>;
+  struct Planned {
+    PlannedProgram program;
+    bool takes_unequal_counts = false;  // on every rank
+  };
   // Which of the choices serves a request: one per collective. A reduce to another root than 0 has
   // one of its own for operators that do not commute: there, programs of fewer algorithms keep the
   // order of ranks.
@@ -114,14 +123,14 @@ class Schedules {
   [[nodiscard]] static Key key_of(const Choice& choice, const ScheduleRequest& request);
   [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const;
   [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
-  [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
-  [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
   // All below: with mutex_.
-  [[nodiscard]] bool has_plan(const ScheduleRequest& request) const;
-  [[nodiscard]] Result<const PlannedProgram*> obtain_locked(const ScheduleRequest& request);
+  [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
+  [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
+  // Returns what obtain() returns, if that has not to choose or prove; otherwise null.
+  [[nodiscard]] const PlannedProgram* find_planned(const ScheduleRequest& request) const;
   [[nodiscard]] Result<Chosen*> choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
-  [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
+  [[nodiscard]] const PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
   [[nodiscard]] Result<const PlannedProgram*> plan(planner::PlannedSchedule& schedule,
                                                    const Key& key, const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> plan_chosen(planner::PlannedSchedule& schedule,
@@ -143,9 +152,7 @@ class Schedules {
   bool is_measuring_;
   mutable std::mutex mutex_;  // of what is chosen and planned
   std::map<ChoiceKey, std::unique_ptr<Chosen>> chosen_;
-  std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
-  std::map<Key, bool> takes_unequal_;
-  std::map<std::pair<Collective::Value, std::uint32_t>, PlannedProgram> from_files_;
+  std::map<Key, Planned> planned_;
 };
 
 }  // namespace espalier::communicator
