@@ -21,6 +21,40 @@ function drawLines() {
   markStep();
 }
 
+// Several of a node share its cell.
+function cellsOfRanks({left, top, cell, row, gap, put, labels}) {
+  schedule.perStep.forEach(({transfers, receives, operations}, step) => {
+    const x = left + step * cell + gap / 2, w = cell - gap;
+    const share = (list, end, y, kindOf) => {
+      const many = new Map(), seen = new Map();
+      for (const its of list) many.set(its[end], (many.get(its[end]) || 0) + 1);
+      for (const its of list) {
+        const node = its[end], k = seen.get(node) || 0, part = w / many.get(node);
+        seen.set(node, k + 1);
+        put(node, inkOf(its), x + k * part, part - (many.get(node) > 1 ? 0.6 : 0), top + (node + y) * row + 1, row / 2 - 1.2, kindOf);
+        const name = blockName(its);
+        if (kindOf === 'send' && row > 14 && part >= 6 * name.length + 2) {
+          labels.push([x + (k + 0.5) * part, top + (node + y + 0.25) * row + 4, name]);
+        }
+      }
+    };
+    share(transfers, 'from', 0, 'send');
+    share(receives, 'to', 0.5, 'receive');
+    for (const its of operations) put(its.node, 'var(--ink)', x + w - 3, 3, top + (its.node + 0.5) * row - 1.5, 3, 'operation');
+  });
+}
+
+function cellsOfLinks({left, top, cell, row, gap, put, labels}, rows) {
+  rows.forEach((its, at) => {
+    for (const [step, list] of schedule.load.get(its.key).steps) {
+      const x = left + step * cell + gap / 2, each = (row - 2) / list.length;
+      list.forEach((one, k) => put(at, inkOf(one), x, cell - gap, top + at * row + 1 + k * each, each - 0.3, 'send'));
+      if (list.length > its.lanes) put(at, 'var(--bad)', x, cell - gap, top + (at + 1) * row - 2, 2, 'over');
+      else if (row > 14 && cell >= 24) labels.push([x + cell / 2, top + (at + 0.5) * row + 4, list.map(blockName).join(' ')]);
+    }
+  });
+}
+
 // One path a row and ink: a page of 64 nodes stays light.
 function drawGantt(kind) {
   const rows = rowsOf(kind), left = 84, top = 22;
@@ -46,38 +80,9 @@ function drawGantt(kind) {
   };
   const gap = cell > 8 ? 1.5 : 0.3;
   const labels = [];
-  schedule.perStep.forEach(({transfers, receives, operations}, step) => {
-    const x = left + step * cell + gap / 2, w = cell - gap;
-    if (kind === 'rank') {
-      // Several of a node share its cell.
-      const share = (list, end, y, kindOf) => {
-        const many = new Map(), seen = new Map();
-        for (const its of list) many.set(its[end], (many.get(its[end]) || 0) + 1);
-        for (const its of list) {
-          const node = its[end], k = seen.get(node) || 0, part = w / many.get(node);
-          seen.set(node, k + 1);
-          put(node, inkOf(its), x + k * part, part - (many.get(node) > 1 ? 0.6 : 0), top + (node + y) * row + 1, row / 2 - 1.2, kindOf);
-          const name = blockName(its);
-          if (kindOf === 'send' && row > 14 && part >= 6 * name.length + 2) {
-            labels.push([x + (k + 0.5) * part, top + (node + y + 0.25) * row + 4, name]);
-          }
-        }
-      };
-      share(transfers, 'from', 0, 'send');
-      share(receives, 'to', 0.5, 'receive');
-      for (const its of operations) put(its.node, 'var(--ink)', x + w - 3, 3, top + (its.node + 0.5) * row - 1.5, 3, 'operation');
-    }
-  });
-  if (kind === 'link') {
-    rows.forEach((its, at) => {
-      for (const [step, list] of schedule.load.get(its.key).steps) {
-        const x = left + step * cell + gap / 2, each = (row - 2) / list.length;
-        list.forEach((one, k) => put(at, inkOf(one), x, cell - gap, top + at * row + 1 + k * each, each - 0.3, 'send'));
-        if (list.length > its.lanes) put(at, 'var(--bad)', x, cell - gap, top + (at + 1) * row - 2, 2, 'over');
-        else if (row > 14 && cell >= 24) labels.push([x + cell / 2, top + (at + 0.5) * row + 4, list.map(blockName).join(' ')]);
-      }
-    });
-  }
+  const grid = {left, top, cell, row, gap, put, labels};
+  if (kind === 'rank') cellsOfRanks(grid);
+  else cellsOfLinks(grid, rows);
   for (const {ink, kindOf, d} of paths.values()) {
     const path = element('path', {d, class: kindOf}, svg);
     path.style.fill = ink;
@@ -146,6 +151,31 @@ function openTrace(json) {
   pickTab('lines', 'trace');
 }
 
+// Returns how many slices it drew.
+function drawTracks(svg, {left, scale, row, places}) {
+  let drawn = 0, pid = -1;
+  for (const track of trace.tracks) {
+    const at = places.get(`${track.pid}/${track.tid}`);
+    if (track.pid !== pid) element('text', {class: 'name process', x: left - 76, y: at + 9, 'data-pid': track.pid}, svg,
+      (trace.processes.get(track.pid) || `${track.pid}`).replace(/ \(.*/, ''));
+    pid = track.pid;
+    element('text', {class: 'name track', x: left - 6, y: at + 9, 'data-pid': track.pid, 'data-tid': track.tid}, svg, track.name.replace('combines and copies', 'combines'));
+    for (const slice of track.slices) {
+      if (++drawn > slicesAtMost) break;
+      const rect = element('rect', {
+        class: `slice ${slice.cat}`, x: left + slice.ts * scale, y: at + 1, width: Math.max(0.6, slice.dur * scale), height: row - 2,
+        'data-pid': track.pid, 'data-tid': track.tid, 'data-step': slice.args.step,
+      }, svg);
+      if (slice.cat !== 'step') {
+        const ink = inkOf({segment: slice.args.segment, block: slice.args.block, phase: 0});
+        rect.style.fill = ink;
+        rect.style.stroke = slice.cat === 'receive' ? ink : 'none';
+      }
+    }
+  }
+  return drawn;
+}
+
 function drawTrace() {
   if (!trace) {
     $('lines-note').textContent = 'No trace yet: open one with the link above, or drop it anywhere here (espalier trace FILE -o trace.json writes one).';
@@ -168,27 +198,7 @@ function drawTrace() {
     element('line', {class: 'row', x1: left + at * scale, x2: left + at * scale, y1: top - 4, y2: y}, svg);
     element('text', {x: left + at * scale + 3, y: 14}, svg, unit >= 1000 ? `${at / 1000} ms` : `${+at.toFixed(3)} µs`);
   }
-  let drawn = 0;
-  pid = -1;
-  for (const track of trace.tracks) {
-    const at = places.get(`${track.pid}/${track.tid}`);
-    if (track.pid !== pid) element('text', {class: 'name process', x: left - 76, y: at + 9, 'data-pid': track.pid}, svg,
-      (trace.processes.get(track.pid) || `${track.pid}`).replace(/ \(.*/, ''));
-    pid = track.pid;
-    element('text', {class: 'name track', x: left - 6, y: at + 9, 'data-pid': track.pid, 'data-tid': track.tid}, svg, track.name.replace('combines and copies', 'combines'));
-    for (const slice of track.slices) {
-      if (++drawn > slicesAtMost) break;
-      const rect = element('rect', {
-        class: `slice ${slice.cat}`, x: left + slice.ts * scale, y: at + 1, width: Math.max(0.6, slice.dur * scale), height: row - 2,
-        'data-pid': track.pid, 'data-tid': track.tid, 'data-step': slice.args.step,
-      }, svg);
-      if (slice.cat !== 'step') {
-        const ink = inkOf({segment: slice.args.segment, block: slice.args.block, phase: 0});
-        rect.style.fill = ink;
-        rect.style.stroke = slice.cat === 'receive' ? ink : 'none';
-      }
-    }
-  }
+  const drawn = drawTracks(svg, {left, scale, row, places});
   if (trace.flows.length <= flowsAtMost && $('flows').checked) {
     for (const [from, to] of trace.flows) {
       const x1 = left + from.ts * scale, y1 = places.get(`${from.pid}/${from.tid}`) + row / 2;
