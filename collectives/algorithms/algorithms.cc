@@ -1,8 +1,8 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

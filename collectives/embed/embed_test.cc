@@ -11,13 +11,13 @@
 #include <tuple>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/embed/cuts.h"
 #include "collectives/embed/groups.h"
+#include "collectives/search/fractional_mesh.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/embed/placement.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/whole.h"
 

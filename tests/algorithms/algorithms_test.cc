@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"

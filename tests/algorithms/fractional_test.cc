@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 #include "tests/algorithms/prototype_values.h"
 #include "tests/algorithms/replay.h"

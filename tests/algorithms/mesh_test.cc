@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/balanced_square.h"
+#include "collectives/search/balanced_square.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/schedule/expand.h"
+#include "espalier/collectives/search.h"
 #include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 #include "tests/algorithms/replay.h"

@@ -6,7 +6,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "tests/contention/dice.h"
 #include "tests/contention/lowered.h"
 #include "tests/contention/placed.h"

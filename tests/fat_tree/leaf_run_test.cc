@@ -15,7 +15,7 @@
 #include "base/testing/results.h"
 #include "collectives/cost/leaf_queues.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"

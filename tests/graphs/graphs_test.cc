@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/exchange_flow.h"
-#include "collectives/algorithms/searched/path_packing.h"
-#include "collectives/algorithms/searched/tree_packing.h"
+#include "collectives/search/exchange_flow.h"
+#include "collectives/search/packing/path_packing.h"
+#include "collectives/search/packing/tree_packing.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/base/digest.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"
 #include "tests/grid/grid.h"

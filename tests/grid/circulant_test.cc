@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

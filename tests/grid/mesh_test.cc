@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/testing/results.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "tests/grid/grid.h"
 #include "tools/select/shape.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

@@ -2,14 +2,13 @@
 // machines in the steps that they claim, with the reference's results. With ESPALIER_WHOLE=1 all of
 // the grid, and every N that the verifier knows to matter; otherwise a sample.
 
-#include "espalier/collectives/algorithms/searched.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/testing/results.h"
+#include "espalier/collectives/search.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

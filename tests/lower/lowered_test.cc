@@ -11,9 +11,9 @@
 
 #include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/expand.h"
+#include "espalier/collectives/search.h"
 #include "tests/grid/grid.h"
 #include "tools/select/shape.h"
 

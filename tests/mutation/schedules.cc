@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "tools/select/shape.h"
 
 namespace espalier::mutation {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/fractional_mesh.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "collectives/search/fractional_mesh.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 #include "tools/select/shape.h"

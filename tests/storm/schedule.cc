@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "firmware/node/affine.h"
 #include "tools/select/shape.h"
 

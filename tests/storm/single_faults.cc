@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 
 namespace espalier::storm {
 namespace {

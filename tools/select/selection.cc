@@ -4,11 +4,11 @@
 #include <numeric>
 
 #include "base/counted.h"
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/algorithms/trees/alpha.h"
+#include "collectives/build/builder.h"
 #include "collectives/predict/block_rules.h"
 #include "collectives/schedule/excess_words.h"
+#include "collectives/search/fractional_mesh.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/embed/place.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 #include "tools/common/command_line.h"

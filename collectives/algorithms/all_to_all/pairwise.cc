@@ -8,8 +8,8 @@
 // j+1 before it. Every rank has a link to every other. Parts arrive before the same positions of
 // INPUT are sent, so INPUT and OUTPUT must differ.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/rounds.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/rounds.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

@@ -28,8 +28,8 @@
 // maximum number of parts per message; for a reduce-scatter or allreduce, if the slots are more
 // than a program has.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

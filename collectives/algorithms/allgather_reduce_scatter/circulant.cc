@@ -23,8 +23,8 @@
 // kTooLarge above kMaxGatheringRounds, kMaxScatteringRounds and kMaxAllreduceRounds rounds: the
 // tables of a program are too small.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

@@ -16,7 +16,7 @@
 // need not be commutative: the order of the ranks is reversed for p-1. For other roots the tree
 // takes the ranks from the root onward, cyclically.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

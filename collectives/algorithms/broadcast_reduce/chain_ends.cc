@@ -8,7 +8,7 @@
 // a program can express a maximum, and N is not known here.) Cost: steps * (alpha + beta*m/N).
 // Source: the chain of [Sanders03] section 2, twice.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

@@ -18,8 +18,8 @@
 // kTooLarge, on every rank: a broadcast beyond kMaxBroadcastRounds, a reduce beyond
 // kMaxReduceRounds, whose actions do not fit a program.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/circulant/schedule.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

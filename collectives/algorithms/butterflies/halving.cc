@@ -22,9 +22,9 @@
 // of the segments of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are
 // too small.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
 #include "collectives/algorithms/butterflies/folding.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

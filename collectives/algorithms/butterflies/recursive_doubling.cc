@@ -14,9 +14,9 @@
 // of an allgather is one piece of memory. A message has at most 65535 parts: the allgather is
 // kTooLarge above 65536 ranks.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
 #include "collectives/algorithms/butterflies/folding.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

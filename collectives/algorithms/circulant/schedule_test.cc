@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 #include "tests/whole.h"
 

@@ -24,10 +24,10 @@
 //
 // INPUT and OUTPUT of an exscan must differ. For a scan they may be the same.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/pair_sums.h"
+#include "collectives/algorithms/trees/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {

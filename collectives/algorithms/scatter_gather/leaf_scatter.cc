@@ -14,8 +14,8 @@
 // above it, 1 for other ranks, 2 for other routers. kTooLarge if the terms do not fit: k = 2, h >
 // 14.
 
-#include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
+#include "collectives/build/rounds.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
