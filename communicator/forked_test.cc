@@ -50,7 +50,7 @@ std::string message(const Result<T>& result) {
 
 void sum(Communicator& world) {
   std::vector<int> data = {1};
-  const auto done = world.allreduce<int>(data, Op::kSum);
+  const auto done = world.allreduce(data, Op::kSum);
   EXPECT_EQ(message(done), "");
   EXPECT_EQ(data[0], static_cast<int>(world.size()));
 }
@@ -67,10 +67,10 @@ Objects make_objects(Communicator& world) {
   Objects all;
   auto parts = world.split(0);
   EXPECT_TRUE(parts);
-  all.part.emplace(std::move(parts->front()));
+  all.part.emplace(**std::move(parts));
   const auto call = [&](std::size_t which) {
     const std::span<int> memory(all.data.data() + which * 40'000, 40'000);
-    return call::allreduce<int>(memory, memory, Op::kSum);
+    return call::allreduce(memory, memory, Op::kSum);
   };
   all.plan.emplace(*all.part->plan(call(0)));
   all.running.emplace(*all.part->plan(call(1)));
@@ -82,7 +82,7 @@ Objects make_objects(Communicator& world) {
 void expect_inert(Communicator& world, Objects& all) {
   const std::string expected = forked_from(world.rank());
   std::vector<int> data = {1};
-  EXPECT_EQ(message(world.allreduce<int>(data, Op::kSum)), expected);
+  EXPECT_EQ(message(world.allreduce(data, Op::kSum)), expected);
   EXPECT_EQ(message(world.start(call::barrier())), expected);
   EXPECT_EQ(message(world.plan(call::barrier())), expected);
   EXPECT_EQ(message(world.split(0)), expected);
@@ -151,7 +151,7 @@ TEST(Forked, WhileAnotherThreadCalls) {
         std::vector<int> goes_on = {1};
         while (goes_on[0] != 0) {
           goes_on[0] = ends ? 0 : 1;
-          const auto done = world.allreduce<int>(goes_on, Op::kSum);
+          const auto done = world.allreduce(goes_on, Op::kSum);
           if (!done) ADD_FAILURE() << done.error().message;
           deallocate(allocate(100));
           if (!done) break;
