@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/cost/leaf_queues.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"
+#include "tests/papers/cost/leaf_queues.h"
 
 namespace espalier::grid {
 namespace {

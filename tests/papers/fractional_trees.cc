@@ -6,7 +6,7 @@
 
 #include "collectives/algorithms/searched/fractional_direct.h"
 #include "collectives/algorithms/searched/simplex_family.h"
-#include "collectives/cost/fractional.h"
+#include "tests/papers/cost/fractional.h"
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
 #include "tools/report/line_plot.h"

@@ -15,8 +15,8 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/trees/postal.h"
-#include "collectives/cost/alpha.h"
 #include "espalier/topology/topology.h"
+#include "tests/papers/cost/alpha.h"
 #include "tests/papers/item.h"
 #include "tests/papers/postal_runs.h"
 #include "tests/papers/proven.h"

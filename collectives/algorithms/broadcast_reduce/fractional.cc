@@ -7,7 +7,7 @@
 // rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N). The minimum is
 // at N = sqrt(beta*m*d*r / (alpha*(r+1))):
 // beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is `run_length`, or
-// chosen from p (fractional_run_length); collectives/cost/fractional finds the best r. kTooLarge: r
+// chosen from p (fractional_run_length); tests/papers/cost finds the best r. kTooLarge: r
 // above kMaxRunLength, in a reduce above kMaxReduceRunLength.
 //
 // A rank whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a

@@ -1,4 +1,4 @@
-#include "collectives/cost/fractional.h"
+#include "tests/papers/cost/fractional.h"
 
 #include <algorithm>
 #include <cmath>

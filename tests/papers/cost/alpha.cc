@@ -1,4 +1,4 @@
-#include "collectives/cost/alpha.h"
+#include "tests/papers/cost/alpha.h"
 
 #include <algorithm>
 #include <cmath>

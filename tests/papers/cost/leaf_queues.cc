@@ -1,4 +1,4 @@
-#include "collectives/cost/leaf_queues.h"
+#include "tests/papers/cost/leaf_queues.h"
 
 #include <algorithm>
 #include <deque>

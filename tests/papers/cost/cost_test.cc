@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "collectives/cost/alpha.h"
-#include "collectives/cost/leaf_queues.h"
+#include "tests/papers/cost/alpha.h"
+#include "tests/papers/cost/leaf_queues.h"
 
 namespace espalier::cost {
 namespace {
