@@ -141,7 +141,7 @@ std::int64_t least_steps(const std::vector<std::uint32_t>& arities, std::int64_t
 // All trees of at most 256 leaves, proven for every N. No schedule of one send per node and step
 // takes fewer steps for any N.
 TEST(TotalExchange, SendsSinglyOnAnyTree) {
-  const std::vector<std::vector<std::uint32_t>> all = leaf_replay::arities_of_all(256);
+  const std::vector<std::vector<std::uint32_t>> all = fat_trees::arities_of_all(256);
   std::uint32_t at = 0, proven = 0;
   for (const std::vector<std::uint32_t>& arities : all) {
     const auto topology = or_throw(topology::parse(spec(arities, "1")));
