@@ -151,7 +151,8 @@ TEST(Run, ADeadNodeEndsTheRun) {
 }
 
 // The chain, but its last node expects each block one step late.
-Status late_receiver(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status late_receiver(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                     Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(parameters, me, out);
   if (me + 1 == parameters.ranks) ++out.counts[out.actions[0].t0_ref].a;
@@ -159,7 +160,8 @@ Status late_receiver(const CollectiveParameters& parameters, std::uint32_t me, P
 }
 
 // Node 0 sends each block to two others in the same step.
-Status two_sends(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status two_sends(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                 Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   CollectiveParameters two = parameters;
   two.ranks = 2;
@@ -209,7 +211,8 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
 }
 
 // The chain in the postal model with S = 1, L = 3: every hop takes two more steps.
-Status slow_chain(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status slow_chain(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                  Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(parameters, me, out);
   out.send_ticks = 1;
@@ -248,7 +251,8 @@ TEST(Run, LockStepKnowsThePostalModel) {
 }
 
 // Two blocks per step from each node to the next.
-Status wide_chain(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status wide_chain(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                  Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(parameters, me, out);
   out.port_model = PortModel::kMultiport;
@@ -296,7 +300,8 @@ TEST(Run, LockStepKnowsLanes) {
 }
 
 // A ring in which every node receives before it sends.
-Status circular_wait(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status circular_wait(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                     Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   CollectiveParameters three = parameters;
   three.ranks = 3;

@@ -329,7 +329,7 @@ TEST(Algorithms, PairsTakeTwiceTheStepsOfHalfTheRanks) {
 
 TEST(Algorithms, NamesOfCollectives) {
   for (const Algorithm& algorithm : all_algorithms()) {
-    EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name)->generate, algorithm.generate);
+    EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name)->generator, algorithm.generator);
     Collective collective = Collective::kNone;
     EXPECT_TRUE(parse_collective(collective_name(algorithm.collective), collective));
     EXPECT_EQ(collective, algorithm.collective);

@@ -12,7 +12,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
-#include "espalier/collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/algorithms/replay.h"
 #include "tests/fat_tree/trees.h"
 
@@ -304,7 +304,8 @@ TEST(Leaf, ReplaysOnWideBranches) {
 TEST(Leaf, TotalExchangeNeedsLanes) {
   const Tree none{2, 2, {1, 0}};
   Program program;
-  EXPECT_EQ(leaf_all_to_all(fat_trees::parameters_of(none, 0), 0, program), Status::kBadArgument);
+  const Algorithm& leaf = *find_algorithm(Collective::kAllToAll, "leaf");
+  EXPECT_EQ(leaf.generate(fat_trees::parameters_of(none, 0), 0, program), Status::kBadArgument);
 }
 
 TEST(Leaf, DescriptorsAreSmall) {

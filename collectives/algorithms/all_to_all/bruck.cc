@@ -121,7 +121,8 @@ class Bruck {
 
 }  // namespace
 
-Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                        Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me,

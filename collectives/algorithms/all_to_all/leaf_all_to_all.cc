@@ -504,11 +504,12 @@ Status total_exchange(const CollectiveParameters& parameters, std::uint32_t me, 
 
 }  // namespace
 
-Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                       Program& out) {
   return total_exchange(parameters, me, false, out);
 }
 
-Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
+Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                               Program& out) {
   return total_exchange(parameters, me, true, out);
 }

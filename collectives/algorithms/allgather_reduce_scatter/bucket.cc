@@ -207,8 +207,8 @@ struct Variant {
   bool both;  // directions
 };
 
-Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
-                       const Variant& variant, Program& out) {
+Status generate_rings(const CollectiveParameters& parameters, std::uint32_t me,
+                      const Variant& variant, Program& out) {
   Builder builder(out);
   const bool reduces = variant.collective != Collective::kAllgather;
   const std::uint32_t p = parameters.ranks;
@@ -244,32 +244,14 @@ Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
 
 }  // namespace
 
-Status bucket_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllgather, false}, out);
+Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
+                       Collective collective, Program& out) {
+  return generate_rings(parameters, me, {collective, false}, out);
 }
 
-Status bucket_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out) {
-  return generate_bucket(parameters, me, {Collective::kReduceScatter, false}, out);
-}
-
-Status bucket_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllreduce, false}, out);
-}
-
-Status bidirectional_bucket_allgather(const CollectiveParameters& parameters, std::uint32_t me,
-                                      Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllgather, true}, out);
-}
-
-Status bidirectional_bucket_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                                           Program& out) {
-  return generate_bucket(parameters, me, {Collective::kReduceScatter, true}, out);
-}
-
-Status bidirectional_bucket_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                      Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllreduce, true}, out);
+Status generate_bidirectional_bucket(const CollectiveParameters& parameters, std::uint32_t me,
+                                     Collective collective, Program& out) {
+  return generate_rings(parameters, me, {collective, true}, out);
 }
 
 }  // namespace espalier

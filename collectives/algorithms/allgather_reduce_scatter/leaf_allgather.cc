@@ -290,7 +290,8 @@ Status Flood::finish(const CollectiveParameters& parameters) {
 
 }  // namespace
 
-Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                      Program& out) {
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status != Status::kOk) return status;

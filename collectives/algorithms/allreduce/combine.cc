@@ -221,7 +221,8 @@ class Combine {
 
 }  // namespace
 
-Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                         Program& out) {
   Builder builder(out);
   const std::uint32_t p = parameters.ranks;
   const Status status = builder.begin(parameters, me,

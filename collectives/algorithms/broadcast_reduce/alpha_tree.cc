@@ -87,7 +87,7 @@ Status refuse(Builder& builder, Status status) {
 
 }  // namespace
 
-Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                             Program& out) {
   Builder builder(out);
   const Status status = begin_postal_tree(parameters, me, "alpha-tree", builder);
@@ -107,7 +107,7 @@ Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_
   return finish_postal_tree(parameters, me, AlphaSplit(alpha), steps, reach.ticks(), builder);
 }
 
-Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = begin_postal_tree(parameters, me, "alpha-table", builder);

@@ -75,7 +75,8 @@ void add_chain_reduce(Builder& builder, const Member& member, Buffer own, const 
   end_phase(builder, member.ranks, turn);
 }
 
-Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                       Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me, {.collective = Collective::kBroadcast, .algorithm = "chain"});
@@ -85,7 +86,8 @@ Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
   return builder.finish_one_port();
 }
 
-Status chain_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status chain_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                    Program& out) {
   Builder builder(out);
   const std::uint32_t p = parameters.ranks;
   const bool to_last = parameters.root != 0 && parameters.root + 1 == p;
@@ -102,7 +104,8 @@ Status chain_reduce(const CollectiveParameters& parameters, std::uint32_t me, Pr
   return builder.finish_one_port();
 }
 
-Status chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                       Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me, {.collective = Collective::kAllreduce, .algorithm = "chain"});

@@ -252,7 +252,8 @@ Status begin_circulant(Builder& builder, const CollectiveParameters& parameters,
 
 }  // namespace
 
-Status circulant_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status circulant_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                           Program& out) {
   Builder builder(out);
   const Status status =
       begin_circulant(builder, parameters, me, Collective::kBroadcast, kMaxBroadcastRounds, out);
@@ -262,7 +263,8 @@ Status circulant_broadcast(const CollectiveParameters& parameters, std::uint32_t
   return builder.finish_one_port();
 }
 
-Status circulant_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status circulant_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                        Program& out) {
   Builder builder(out);
   const Status status =
       begin_circulant(builder, parameters, me, Collective::kReduce, kMaxReduceRounds, out);

@@ -144,6 +144,8 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const TreeOrder& o
   }
 }
 
+}  // namespace
+
 Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t me,
                            Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
@@ -171,17 +173,6 @@ Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t
   }
   builder.phase(tree.period(), tree.steps());
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status fractional_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                            Program& out) {
-  return generate_fractional(parameters, me, Collective::kBroadcast, out);
-}
-
-Status fractional_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_fractional(parameters, me, Collective::kReduce, out);
 }
 
 }  // namespace espalier

@@ -235,8 +235,10 @@ void add_pair(Builder& builder, bool reduces, bool is_root, std::uint32_t other)
   }
 }
 
-Status generate_simplex(const CollectiveParameters& parameters, std::uint32_t me,
-                        Collective collective, Program& out) {
+}  // namespace
+
+Status generate_fractional_simplex(const CollectiveParameters& parameters, std::uint32_t me,
+                                   Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
   const bool reduces = collective == Collective::kReduce;
   const bool to_last = reduces && parameters.root != 0 && parameters.root + 1 == p;
@@ -268,18 +270,6 @@ Status generate_simplex(const CollectiveParameters& parameters, std::uint32_t me
   }
   builder.phase(2 * tree.period(), steps_of(tree, p));
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status fractional_simplex_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                    Program& out) {
-  return generate_simplex(parameters, me, Collective::kBroadcast, out);
-}
-
-Status fractional_simplex_reduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
-  return generate_simplex(parameters, me, Collective::kReduce, out);
 }
 
 }  // namespace espalier

@@ -39,7 +39,7 @@ class LambdaSplit {
 
 }  // namespace
 
-Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = begin_postal_tree(parameters, me, "lambda-tree", builder);

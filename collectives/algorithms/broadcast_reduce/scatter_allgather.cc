@@ -65,7 +65,7 @@ void gather_segments(Builder& builder, std::uint32_t p, std::uint32_t root, std:
 }  // namespace
 
 Status scatter_allgather_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                   Program& out) {
+                                   Collective, Program& out) {
   Builder builder(out);
   const std::uint32_t p = parameters.ranks;
   const Status status = builder.begin(parameters, me,

@@ -141,7 +141,7 @@ class HostPairs {
 }  // namespace
 
 Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
+                                 Collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = Collective::kAllToAll,

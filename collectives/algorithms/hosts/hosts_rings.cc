@@ -153,7 +153,7 @@ Turn turn_of(const HostRank& rank, std::uint32_t segment) {
 
 }  // namespace
 
-Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                             Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
@@ -173,7 +173,7 @@ Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_
 }
 
 Status hosts_ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
+                                 Collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = Collective::kReduceScatter,
@@ -198,7 +198,7 @@ Status hosts_ring_reduce_scatter(const CollectiveParameters& parameters, std::ui
 }
 
 Status hosts_multi_leader_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                    Program& out) {
+                                    Collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = Collective::kAllreduce,

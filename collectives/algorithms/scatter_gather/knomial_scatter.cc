@@ -148,20 +148,14 @@ Status exchange_parts(const CollectiveParameters& parameters, std::uint32_t me,
 
 }  // namespace
 
-Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(binomial_parameters(parameters), me, Collective::kScatter, "binomial", out);
+Status generate_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                 Collective collective, Program& out) {
+  return exchange_parts(binomial_parameters(parameters), me, collective, "binomial", out);
 }
 
-Status binomial_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(binomial_parameters(parameters), me, Collective::kGather, "binomial", out);
-}
-
-Status knomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(parameters, me, Collective::kScatter, "knomial", out);
-}
-
-Status knomial_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(parameters, me, Collective::kGather, "knomial", out);
+Status generate_knomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                Collective collective, Program& out) {
+  return exchange_parts(parameters, me, collective, "knomial", out);
 }
 
 }  // namespace espalier

@@ -63,16 +63,17 @@ enum class Where : std::uint8_t {
 };
 
 // Writes the program of node `me`: a rank or, if the algorithm has programs for routers, a router.
+// The collective is one of those for which the generator has a row.
 // kUnsupported: the algorithm cannot serve these parameters (reasons: documentation of each
 // algorithm); kBadArgument: root or me is not a rank.
-using Generator = Status (*)(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out);
+using Generator = Status(const CollectiveParameters& parameters, std::uint32_t me,
+                         Collective collective, Program& out);
 
 // A rank-local generator, with the limits and parameters that a caller must know to choose it.
 struct Algorithm {
   const char* name;  // "two-tree"
   Collective collective;
-  Generator generate;
+  Generator* generator;
   bool needs_commutative;  // for some roots at least; each program states whether it does
   const char* summary;     // one line with the step count
   Where where = Where::kAnywhere;
@@ -84,6 +85,12 @@ struct Algorithm {
   bool takes_radix = false;     // the caller may set `radix`
   std::uint32_t max_ranks = 0;  // a rank has a link to every other; 0: no such limit
   bool takes_ratio = false;     // the caller may set `ratio_numerator` and `ratio_denominator`
+
+  // Writes the program of node `me` (Generator).
+  [[nodiscard]] Status generate(const CollectiveParameters& parameters, std::uint32_t me,
+                                Program& out) const {
+    return generator(parameters, me, collective, out);
+  }
 };
 // Whether `parameters` name a topology of the family that the algorithm is for.
 [[nodiscard]] bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters);
