@@ -77,27 +77,6 @@ std::string link_text(std::uint32_t from, std::uint32_t to, std::uint32_t lanes)
   return "link { from: " + text(from) + " to: " + text(to) + " capacity: " + text(lanes) + " } ";
 }
 
-// A tree of random shape over ranks and routers, and some extra links.
-std::string irregular(Dice& dice) {
-  const std::uint32_t ranks = dice.number(2, 12), nodes = ranks + dice.number(0, 4);
-  std::string spec =
-      "custom:name: \"irregular\" ranks: " + text(ranks) + " routers: " + text(nodes - ranks) + " ";
-  std::vector<std::uint32_t> order(nodes);
-  for (std::uint32_t node = 0; node < nodes; ++node) order[node] = node;
-  dice.shuffle(order);
-  std::vector<std::vector<bool>> joined(nodes, std::vector<bool>(nodes));
-  const auto join = [&](std::uint32_t a, std::uint32_t b) {
-    if (a == b || joined[a][b]) return;
-    joined[a][b] = joined[b][a] = true;
-    spec += link_text(a, b, dice.one_in(3) ? dice.number(2, 3) : 1);
-  };
-  for (std::uint32_t i = 1; i < nodes; ++i) join(order[i], order[dice.number(0, i - 1)]);
-  for (std::uint32_t more = dice.number(0, nodes); more > 0; --more) {
-    join(dice.number(0, nodes - 1), dice.number(0, nodes - 1));
-  }
-  return spec;
-}
-
 // A connected mesh without some of its links; routes are the shortest.
 std::string broken_mesh(Dice& dice) {
   const std::uint32_t rows = dice.number(2, 4), columns = dice.number(2, 5);
@@ -126,7 +105,11 @@ std::string choose_topology(Dice& dice, ContentionCase& contention_case,
     case 4:
     case 5: contention_case.family = "fat tree"; return fat_tree(dice);
     case 6: contention_case.family = "crossbar"; return crossbar(dice);
-    case 7: contention_case.family = "irregular"; return irregular(dice);
+    case 7: {
+      contention_case.family = "irregular";
+      const std::uint32_t ranks = dice.number(2, 12);
+      return irregular_topology(dice, ranks, dice.number(0, 4));
+    }
     case 8: contention_case.family = "broken mesh"; return broken_mesh(dice);
     case 9: contention_case.family = "hosts"; return hosts(dice);
     case 10:

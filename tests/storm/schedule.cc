@@ -48,28 +48,6 @@ std::string fat_tree(Dice& dice, std::uint32_t ranks) {
   return spec;
 }
 
-// A tree of random shape over ranks and routers, and some extra links.
-std::string irregular(Dice& dice, std::uint32_t ranks) {
-  const std::uint32_t nodes = ranks + dice.number(0, 1 + ranks / 4);
-  std::string spec =
-      "custom:name: \"irregular\" ranks: " + text(ranks) + " routers: " + text(nodes - ranks);
-  std::vector<std::uint32_t> order(nodes);
-  for (std::uint32_t node = 0; node < nodes; ++node) order[node] = node;
-  dice.shuffle(order);
-  std::vector<std::vector<bool>> joined(nodes, std::vector<bool>(nodes));
-  const auto join = [&](std::uint32_t a, std::uint32_t b) {
-    if (a == b || joined[a][b]) return;
-    joined[a][b] = joined[b][a] = true;
-    spec += " link { from: " + text(a) + " to: " + text(b) +
-            " capacity: " + text(dice.one_in(3) ? dice.number(2, 3) : 1) + " }";
-  };
-  for (std::uint32_t i = 1; i < nodes; ++i) join(order[i], order[dice.number(0, i - 1)]);
-  for (std::uint32_t more = dice.number(0, nodes); more > 0; --more) {
-    join(dice.number(0, nodes - 1), dice.number(0, nodes - 1));
-  }
-  return spec;
-}
-
 // A torus, a ring, a hyperx, a three-dimensional mesh or a dragonfly.
 std::string other_grid(Dice& dice, std::uint32_t ranks) {
   const std::uint32_t rows = divisor(dice, ranks), planes = divisor(dice, rows);
@@ -104,7 +82,7 @@ std::string draw_topology(Dice& dice, std::uint32_t ranks) {
       const std::uint32_t hosts = divisor(dice, ranks);
       return "hosts:" + text(hosts) + "x" + text(ranks / hosts);
     }
-    default: return irregular(dice, ranks);
+    default: return contention::irregular_topology(dice, ranks, dice.number(0, 1 + ranks / 4));
   }
 }
 
