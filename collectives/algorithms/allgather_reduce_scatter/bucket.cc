@@ -228,10 +228,9 @@ Status generate_rings(const CollectiveParameters& parameters, std::uint32_t me,
   std::uint64_t ranks = dimensions == 0 || dimensions > kMaxGridDimensions ? 0 : 1, parts = 1;
   for (std::uint32_t d = 0; ranks > 0 && d < dimensions; ++d) ranks *= sizes[d];
   for (std::uint32_t d = 1; d < dimensions; ++d) parts *= sizes[d];
-  if (ranks != p || (variant.both && !parameters.wraps) || parts > kMaxParts) {
-    builder.clear();
-    return ranks == p && parts > kMaxParts ? Status::kTooLarge : Status::kUnsupported;
-  }
+  if (ranks != p || (variant.both && !parameters.wraps) || parts > kMaxParts)
+    return builder.refuse(ranks == p && parts > kMaxParts ? Status::kTooLarge
+                                                          : Status::kUnsupported);
   if (p == 1) return builder.finish_alone();
   Bucket bucket(builder, me, variant.both);
   for (std::uint32_t d = dimensions; d-- > 0;) bucket.add_dimension(sizes[d]);

@@ -197,10 +197,7 @@ Status generate_rotated(const CollectiveParameters& parameters, std::uint32_t me
                                        .rotated_scratch = fits && p > 1});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (!fits) {
-    builder.clear();
-    return Status::kTooLarge;
-  }
+  if (!fits) return builder.refuse(Status::kTooLarge);
   RotatedSegments segments(builder, p, me, kind.doubles);
   const std::uint32_t rounds = segments.rounds();
   if (scatters) {

@@ -235,10 +235,7 @@ Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t m
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
   const Timing timing = timing_of(p, parameters.send_ticks, parameters.latency_ticks);
-  if (timing.rounds >= kMaxRounds) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (timing.rounds >= kMaxRounds) return builder.refuse(Status::kTooLarge);
   Plan plan(timing, p);
   Combine(builder, plan, p, me).add(out.window);
   builder.phase(timing.period, static_cast<std::int32_t>(timing.steps()), 0);

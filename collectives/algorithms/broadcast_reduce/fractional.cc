@@ -159,10 +159,8 @@ Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t
                      .needs_commutative = reduces && parameters.root != 0 && !to_last});
   if (status != Status::kOk) return status;
   const std::uint32_t run_length = fractional_run_length(parameters);
-  if (run_length > (reduces ? kMaxReduceRunLength : kMaxRunLength)) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (run_length > (reduces ? kMaxReduceRunLength : kMaxRunLength))
+    return builder.refuse(Status::kTooLarge);
   if (p == 1) return builder.finish_alone();
   const FractionalTree tree(p, run_length);
   const TreeOrder order{p, parameters.root, to_last};

@@ -251,10 +251,7 @@ Status generate_fractional_simplex(const CollectiveParameters& parameters, std::
                      .port_model = PortModel::kSimplex});
   if (status != Status::kOk) return status;
   const std::uint32_t longest = reduces ? kMaxSimplexReduceRunLength : kMaxSimplexRunLength;
-  if (parameters.run_length > longest) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (parameters.run_length > longest) return builder.refuse(Status::kTooLarge);
   if (p == 1) return builder.finish_alone();
   if (p == 2) {
     add_pair(builder, reduces, me == parameters.root, 1 - me);

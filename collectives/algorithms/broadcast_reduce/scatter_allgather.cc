@@ -75,10 +75,7 @@ Status scatter_allgather_broadcast(const CollectiveParameters& parameters, std::
                                        .one_block = true});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (p > kMaxScatteredRanks) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (p > kMaxScatteredRanks) return builder.refuse(Status::kTooLarge);
   const IntervalTree tree(p, parameters.root, 2, 1, 1);
   scatter_segments(builder, tree, tree.given_to(me));
   gather_segments(builder, p, parameters.root, me);

@@ -135,10 +135,7 @@ Status generate_pair(const CollectiveParameters& parameters, std::uint32_t me,
        .needs_commutative = collective == Collective::kReduce && root != 0 && root + 1 != p});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (pairing == Pairing::kMirror && p % 2 == 0) {
-    out.clear();
-    return Status::kUnsupported;
-  }
+  if (pairing == Pairing::kMirror && p % 2 == 0) return builder.refuse(Status::kUnsupported);
   const Member member{p, root, me};
   if (collective != Collective::kBroadcast) {
     add_pairs_reduce(builder, member, pairing, Buffer::kInput);

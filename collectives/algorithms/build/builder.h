@@ -64,8 +64,8 @@ class Builder {
   [[nodiscard]] Status begin(const CollectiveParameters& parameters, std::uint32_t me,
                              const Outline& outline);
 
-  // Clears the program: for a generator that fails after begin().
-  void clear();
+  // Clears the program and returns `status`: for a generator that fails after begin().
+  [[nodiscard]] Status refuse(Status status);
 
   // Allocates scratch for blocks that are received in one step and last used `lifetime` steps
   // later, in a phase of the given period: the fewest slots that the window allows. A receive may

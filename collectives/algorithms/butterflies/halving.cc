@@ -234,10 +234,7 @@ Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me
                                        .one_block = true});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (!fits) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (!fits) return builder.refuse(Status::kTooLarge);
   const std::uint32_t root = collective == Collective::kReduce ? parameters.root : 0;
   add_halving(builder, Folding(p, me, root), me, collective);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);

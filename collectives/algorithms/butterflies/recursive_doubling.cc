@@ -121,10 +121,7 @@ Status generate_recursive_doubling(const CollectiveParameters& parameters, std::
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   const bool gathers = collective == Collective::kAllgather;
-  if (gathers && p > kMaxGatheringRanks) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (gathers && p > kMaxGatheringRanks) return builder.refuse(Status::kTooLarge);
   const Folding folding(p, me);
   if (gathers) {
     add_doubling_allgather(builder, folding, me);

@@ -151,10 +151,7 @@ Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters, std::ui
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   const std::uint64_t r = parameters.host_ranks;
-  if (r * r * (parameters.hosts - 1) > kMaxSlope) {
-    builder.clear();
-    return Status::kTooLarge;
-  }
+  if (r * r * (parameters.hosts - 1) > kMaxSlope) return builder.refuse(Status::kTooLarge);
   const HostRank rank(parameters, me);
   HostPairs pairs(builder, rank);
   builder.ring_links(p - 1);

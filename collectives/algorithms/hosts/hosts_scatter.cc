@@ -27,8 +27,7 @@ Status begin_parts(Builder& builder, const CollectiveParameters& parameters, std
                                         .one_block = true,
                                         .contention = ContentionGuarantee::kSlot});
   if (status != Status::kOk || parameters.ranks <= kLongestMessage) return status;
-  builder.clear();
-  return Status::kTooLarge;
+  return builder.refuse(Status::kTooLarge);
 }
 
 Status scatter_parts(const CollectiveParameters& parameters, std::uint32_t me,

@@ -134,10 +134,7 @@ Status exchange_parts(const CollectiveParameters& parameters, std::uint32_t me,
                                        .latency_ticks = parameters.latency_ticks});
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
-  if (parameters.ranks > 2 * kLongestRun) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (parameters.ranks > 2 * kLongestRun) return builder.refuse(Status::kTooLarge);
   const std::uint32_t radix = tree_radix(parameters.radix, parameters.ranks, parameters.send_ticks,
                                          parameters.latency_ticks);
   const Leaders leaders = collective == Collective::kGather ? Leaders::kNearest : Leaders::kFirst;

@@ -40,10 +40,7 @@ Status generate_linear(const CollectiveParameters& parameters, std::uint32_t me,
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks, root = parameters.root;
   if (p == 1) return builder.finish_alone();
-  if (p > kMaxLinearRanks) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (p > kMaxLinearRanks) return builder.refuse(Status::kTooLarge);
   RankRounds rounds(builder, p, me);
   if (me == root) {
     add_linear_root(builder, rounds, p, root, gather);

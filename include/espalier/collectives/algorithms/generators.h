@@ -58,7 +58,7 @@ Generator generate_chain_scatter;
 Generator generate_ring, pairwise_all_to_all, bruck_all_to_all, dissemination_barrier;
 // broadcast_reduce/circulant.cc: in the fewest steps possible. kTooLarge beyond 2^20 and 2^12
 // ranks.
-Generator circulant_broadcast, circulant_reduce;
+Generator generate_circulant_tree;
 // allgather_reduce_scatter/circulant.cc: in the fewest messages, with the fewest bytes, for any
 // number of ranks. kTooLarge beyond 2^15 ranks, in a reduce-scatter beyond 2^12, in an allreduce
 // beyond 2^11.
