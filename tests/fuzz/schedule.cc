@@ -144,12 +144,8 @@ void judge(const topology::Topology& topology, const Programs& programs, bool li
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const auto topology = or_throw(topology::parse(kSpecs[input.below(std::size(kSpecs))]));
   expect(topology != nullptr, "the topologies exist");
   const topology::Shape shape = topology->shape();
@@ -168,5 +164,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   (void)input.byte();
   while (input.left() > 0) change(input, parameters, programs);
   judge(*topology, programs, options % 2 == 1, options / 2 == 1);
-  return 0;
 }
+
+}  // namespace espalier::fuzz
