@@ -1,12 +1,12 @@
 #include "tests/algorithms/replay.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
 #include "espalier/collectives/schedule/expand.h"
@@ -34,13 +34,6 @@ struct Cell {
   std::uint32_t accessed_in = 0;  // the phase of that access
 };
 
-using Key = std::tuple<int, std::int64_t, std::int64_t>;
-
-Key key_of(const OperandAt& operand) {
-  if (operand.buffer == Buffer::kScratch) return {operand.buffer, 0, operand.slot};
-  return {operand.buffer, operand.segment, operand.block};
-}
-
 struct Message {
   std::int64_t arrival;  // step
   OperandAt from;
@@ -49,7 +42,7 @@ struct Message {
 
 // The state of one node.
 struct NodeState {
-  std::map<Key, Cell> cells;
+  std::array<std::vector<Cell>, 4> cells;  // by buffer
   // For each step that an operation waited for: the step of the first such operation. All later
   // operations, and all actions that wait for them, come after the receives of that step.
   std::map<std::int64_t, std::int64_t> awaited;
@@ -132,18 +125,28 @@ class Replay {
     require(extent == Extent::kWhole || operand.segment == me(), "names another rank's segment");
   }
 
+  // A place of the node, or, once a check has failed, one that is not used.
   Cell& cell(const OperandAt& operand) {
     check_operand(operand);
-    auto [found, added] = node().cells.try_emplace(key_of(operand));
-    if (added && operand.buffer == Buffer::kInput) {
+    if (!failure_.empty()) return outside_;
+    std::vector<Cell>& cells = node().cells[operand.buffer];
+    const bool scratch = operand.buffer == Buffer::kScratch;
+    const std::int64_t at = scratch ? operand.slot
+                            : buffer_extent(program(), operand.buffer) == Extent::kOwn
+                                ? operand.block
+                                : operand.segment * blocks_ + operand.block;
+    if (at >= static_cast<std::int64_t>(cells.size()))
+      cells.resize(static_cast<std::size_t>(at) + 1);
+    Cell& found = cells[static_cast<std::size_t>(at)];
+    if (operand.buffer == Buffer::kInput && !found.value) {
       Value own{me(), 1, operand.segment, operand.block, {}};
       if (barrier_ || program().needs_commutative) {
         own.heard.resize(static_cast<std::size_t>(ranks()));
         own.heard[rank_] = true;
       }
-      found->second.value = own;
+      found.value = own;
     }
-    return found->second;
+    return found;
   }
 
   Value read(const OperandAt& operand) {
@@ -346,7 +349,9 @@ class Replay {
 
   void check_end() {
     step_ = -1;
-    require(node().sends == node().tight, "a send's `after` waits for more than it needs");
+    if (!require(node().sends == node().tight, "a send's `after` waits for more than it needs")) {
+      return;
+    }
     if (is_router(program())) return;
     if (barrier_) return check_heard();
     const Extent extent = buffer_extent(program(), Buffer::kOutput);
@@ -394,9 +399,11 @@ class Replay {
     OperandAt own;
     own.buffer = Buffer::kInput;
     std::vector<bool> heard = cell(own).value->heard;
-    for (const auto& [key, known] : node().cells) {
-      for (std::size_t rank = 0; known.value && rank < heard.size(); ++rank) {
-        if (known.value->heard[rank]) heard[rank] = true;
+    for (const std::vector<Cell>& cells : node().cells) {
+      for (const Cell& known : cells) {
+        for (std::size_t rank = 0; known.value && rank < heard.size(); ++rank) {
+          if (known.value->heard[rank]) heard[rank] = true;
+        }
       }
     }
     require(std::find(heard.begin(), heard.end(), false) == heard.end(), "a rank is not heard of");
@@ -412,6 +419,7 @@ class Replay {
   std::int64_t step_ = 0, held_ = 0;
   std::uint32_t phase_ = 0;
   std::vector<NodeState> nodes_;
+  Cell outside_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::deque<Message>> flying_;  // by link
 };
 
