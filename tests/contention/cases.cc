@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "tests/contention/dice.h"
@@ -122,12 +123,8 @@ std::string choose_topology(Dice& dice, ContentionCase& contention_case,
 
 CollectiveParameters parameters_on(const topology::Topology& topology, const topology::Shape& shape,
                                    Dice& dice) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = dice.number(0, parameters.ranks - 1);
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters =
+      topology_parameters(topology, dice.number(0, topology.ranks() - 1), &kBlocks);
   set_shape(shape, parameters);
   return parameters;
 }

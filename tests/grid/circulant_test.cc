@@ -9,6 +9,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -27,12 +28,7 @@ std::vector<std::uint32_t> sizes() {
 }
 
 void check(const topology::Topology& topology, const Algorithm& algorithm, std::uint32_t root) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   const std::string name = name_of(algorithm, topology, parameters);
   const Programs programs = programs_of(algorithm, parameters);
   ASSERT_FALSE(programs.empty()) << name;

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/grid/grid.h"
 
@@ -108,12 +109,7 @@ void verify_and_run(const std::string& spec) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const Algorithm& algorithm = table[i];
     if (algorithm.where != Where::kAnywhere) continue;
-    CollectiveParameters parameters;
-    parameters.ranks = topology->ranks();
-    parameters.root = 1;
-    parameters.topology_digest = topology->digest();
-    parameters.blocks = &kBlocks;
-    parameters.blocks_count = 1;
+    CollectiveParameters parameters = topology_parameters(*topology, 1, &kBlocks);
     const Programs programs = programs_of(algorithm, parameters);
     if (::testing::Test::HasFailure()) return;
     if (programs.empty()) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "tests/fat_tree/trees.h"
@@ -56,9 +57,7 @@ std::vector<std::string> lanes_of(const Tree& tree) {
 Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8,
                Collective collective = Collective::kAllToAll) {
   const searched::SearchedAlgorithm* algorithm = searched::find_searched(collective, name);
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology);
   parameters.window = window;
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -19,12 +20,7 @@ constexpr BlockRule kBlocks = {0, 64};
 
 CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root,
                                    std::uint32_t run_length) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   parameters.run_length = run_length;
   return parameters;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
@@ -29,10 +30,7 @@ struct RoutedSchedule {
 
 CollectiveParameters parameters_for(const topology::Topology& topology,
                                     const topology::Shape& shape, std::uint32_t root) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology, root);
   set_shape(shape, parameters);
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;

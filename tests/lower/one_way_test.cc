@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "collectives/verify/testing/program_builder.h"
 #include "espalier/collectives/lower/lower.h"
@@ -42,12 +43,7 @@ std::string random_graph(std::uint32_t ranks, std::uint32_t routers, std::mt1993
 }
 
 CollectiveParameters parameters_for(const topology::Topology& topology) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
-  return parameters;
+  return topology_parameters(topology, 0, &kBlocks);
 }
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/predict/predict.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
@@ -101,10 +102,7 @@ void compare(const PredictionCase& one, Errors& errors) {
 
 CollectiveParameters parameters_for(const topology::Topology& topology,
                                     const topology::Shape& shape, std::uint32_t root) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology, root);
   set_shape(shape, parameters);
   return parameters;
 }

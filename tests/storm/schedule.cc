@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
@@ -116,10 +117,7 @@ Result<Schedule> make_schedule(const ScheduleSpec& spec) {
   schedule.topology = *std::move(topology);
   const topology::Shape shape = schedule.topology->shape();
   const BlockRule blocks = {0, spec.block_bytes};
-  CollectiveParameters parameters;
-  parameters.ranks = schedule.topology->ranks();
-  parameters.root = spec.root;
-  parameters.topology_digest = schedule.topology->digest();
+  CollectiveParameters parameters = topology_parameters(*schedule.topology, spec.root);
   parameters.window = spec.window;
   parameters.blocks = &blocks;
   parameters.blocks_count = 1;
