@@ -22,9 +22,9 @@ Generator binomial_broadcast;
 Generator generate_knomial, binomial_reduce;
 // scatter_allgather.cc: a binomial scatter of p segments, then a ring.
 Generator scatter_allgather_broadcast;
-// chain.cc: one pipeline through all ranks. chain_broadcast() begins at the root and chain_reduce()
-// ends there; chain_allreduce() is a reduce and then a broadcast.
-Generator chain_broadcast, chain_reduce, chain_allreduce;
+// chain.cc: one pipeline through all ranks. A broadcast begins at the root and a reduce ends there;
+// an allreduce is a reduce and then a broadcast.
+Generator generate_chain;
 // chain_scan.cc: along all ranks, in their order. chain_ends.cc: along two chains, which meet at
 // the root; the operator need not commute.
 Generator generate_chain_scan, chain_ends_reduce;
