@@ -1,5 +1,7 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 
+#include <span>
+
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
@@ -268,10 +270,7 @@ bool same(const char* a, const char* b) {
 
 }  // namespace
 
-const Algorithm* algorithms(std::uint32_t& count) {
-  count = sizeof kAlgorithms / sizeof kAlgorithms[0];
-  return kAlgorithms;
-}
+std::span<const Algorithm> algorithms() { return kAlgorithms; }
 
 const Algorithm* find_algorithm(Collective collective, const char* name) {
   for (const Algorithm& algorithm : kAlgorithms) {

@@ -42,19 +42,17 @@ struct OneAlgorithm {
 // Broadcasts, reductions and allreductions; results_test.cc and steps_test.cc test the others.
 template <typename Check>
 void for_all_algorithms(Check check) {
-  std::uint32_t count = 0;
-  const Algorithm* list = algorithms(count);
-  ASSERT_GT(count, 0u);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (list[i].collective > Collective::kAllreduce || list[i].where != Where::kAnywhere) {
+  ASSERT_FALSE(algorithms().empty());
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective > Collective::kAllreduce || algorithm.where != Where::kAnywhere) {
       continue;
     }
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 16u, 23u}) {
       Program program;
       // The mirrored two trees need an odd number of ranks.
-      if (list[i].generate(parameters_of(ranks), 0, program) == Status::kUnsupported) continue;
-      check(list[i], ranks,
-            std::string(collective_name(list[i].collective)) + " " + list[i].name + " on " +
+      if (algorithm.generate(parameters_of(ranks), 0, program) == Status::kUnsupported) continue;
+      check(algorithm, ranks,
+            std::string(collective_name(algorithm.collective)) + " " + algorithm.name + " on " +
                 std::to_string(ranks));
     }
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
@@ -152,12 +153,11 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
                             const topology::Shape& shape, bool placed,
                             ContentionCase& contention_case) {
   CollectiveParameters parameters = parameters_on(topology, shape, dice);
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   const auto searched = searched::searched_algorithms();
   for (;;) {
     const std::uint32_t pick =
-        dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
+        dice.number(0, static_cast<std::uint32_t>(table.size() + searched.size()) - 1);
     parameters.run_length = dice.number(0, 3);
     parameters.radix = parameters.run_length == 1 ? 0 : parameters.run_length;
     parameters.ratio_numerator = parameters.run_length;
@@ -165,8 +165,8 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
     parameters.send_ticks = dice.number(1, 2);
     parameters.latency_ticks = parameters.send_ticks + dice.number(0, 2);
     contention_case.root = parameters.root;
-    if (pick >= count) {
-      const searched::SearchedAlgorithm& one = searched[pick - count];
+    if (pick >= table.size()) {
+      const searched::SearchedAlgorithm& one = searched[pick - table.size()];
       if (!one.applies(topology)) continue;
       auto found = one.search(topology, parameters);
       if (!found) continue;

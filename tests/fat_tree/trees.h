@@ -167,11 +167,9 @@ inline std::vector<Tree> with_typical_lanes(const std::vector<std::uint32_t>& ar
 }
 
 inline std::vector<Algorithm> leaf_algorithms() {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
   std::vector<Algorithm> leaf;
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where == Where::kFatTree) leaf.push_back(table[at]);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where == Where::kFatTree) leaf.push_back(algorithm);
   }
   return leaf;
 }

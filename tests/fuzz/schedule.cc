@@ -6,6 +6,7 @@
 // each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their
 // defaults are for schedules of real size).
 
+#include <span>
 #include <string>
 
 #include "base/testing/results.h"
@@ -51,10 +52,9 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "crossbar:2x1x2"};
 
 OwnedProgram generated(Input& input, const CollectiveParameters& parameters, std::uint32_t me) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   OwnedProgram program;
-  const Algorithm& algorithm = table[input.below(count)];
+  const Algorithm& algorithm = table[input.below(static_cast<unsigned>(table.size()))];
   const bool fits = runs_on(algorithm, parameters);
   if (!fits || me >= algorithm_nodes(algorithm, parameters) ||
       algorithm.generate(parameters, me, program) != Status::kOk) {

@@ -83,10 +83,8 @@ std::string line_of(const Algorithm& algorithm) {
 
 TEST(Golden, ProgramsOfAllSizesAreTheSameOnEveryProcessor) {
   std::string lines;
-  std::uint32_t count = 0;
-  const Algorithm* const table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    lines += line_of(table[i]);
+  for (const Algorithm& algorithm : algorithms()) {
+    lines += line_of(algorithm);
     EXPECT_EQ(lines.find(": 0 schedules"), std::string::npos) << lines;
   }
   if (std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr) std::ofstream(kDigests) << lines;

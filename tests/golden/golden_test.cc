@@ -138,14 +138,12 @@ Programs search_on(const char* spec, Where where, Collective collective, const c
 std::map<std::string, OwnedProgram> programs() {
   std::map<std::string, OwnedProgram> all = {{"sample", sample_program()},
                                              {"table", sample_program_with_table()}};
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (const Algorithm& algorithm : algorithms()) {
     const std::string name =
-        std::string(collective_name(table[i].collective)) + "-" + table[i].name;
-    EXPECT_EQ(generate(table[i], kRank, all[name]), Status::kOk) << name;
-    if (table[i].where != Where::kFatTree) continue;
-    EXPECT_EQ(generate(table[i], kRouter, all[name + "-router"]), Status::kOk) << name;
+        std::string(collective_name(algorithm.collective)) + "-" + algorithm.name;
+    EXPECT_EQ(generate(algorithm, kRank, all[name]), Status::kOk) << name;
+    if (algorithm.where != Where::kFatTree) continue;
+    EXPECT_EQ(generate(algorithm, kRouter, all[name + "-router"]), Status::kOk) << name;
   }
   all["all-to-all-mesh-balanced"] =
       search_on(kMeshSpec, Where::kMesh, Collective::kAllToAll, "mesh-balanced")[kRank];

@@ -70,14 +70,12 @@ TEST(Circulant, RunsOfSegments) {
     CollectiveParameters parameters;
     parameters.ranks = p;
     parameters.topology_digest = topology->digest();
-    std::uint32_t count = 0;
-    const Algorithm* table = algorithms(count);
     std::uint32_t tried = 0;
-    for (const Algorithm* algorithm = table; algorithm != table + count; ++algorithm) {
-      const Programs programs = programs_of(*algorithm, parameters);
+    for (const Algorithm& algorithm : algorithms()) {
+      const Programs programs = programs_of(algorithm, parameters);
       if (programs.empty() || !has_rotated_scratch(programs[0])) continue;
       ++tried;
-      const std::string name = name_of(*algorithm, *topology, parameters);
+      const std::string name = name_of(algorithm, *topology, parameters);
       EXPECT_TRUE(verified(*topology, programs, 1, name).for_all) << name;
       run(programs, parameters, 1, name);
       if (HasFailure()) return;

@@ -113,17 +113,16 @@ TEST(Grid, FractionalRuns) {
     sizes.assign({64, 100});
     for (std::uint32_t p = 1; p <= 40; ++p) sizes.push_back(p);
   }
-  std::uint32_t count = 0, schedules = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].max_run_length == 0) continue;
+  std::uint32_t schedules = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.max_run_length == 0) continue;
     for (const std::uint32_t ranks : sizes) {
       const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
       for (const std::uint32_t root : roots(ranks)) {
         for (const std::uint32_t wanted : {1u, 2u, 3u, 5u, 20u}) {
-          const std::uint32_t run_length = std::min(wanted, table[i].max_run_length);
+          const std::uint32_t run_length = std::min(wanted, algorithm.max_run_length);
           const CollectiveParameters parameters = parameters_on(*topology, root, run_length);
-          prove_and_run(*topology, parameters, programs_of(table[i], parameters));
+          prove_and_run(*topology, parameters, programs_of(algorithm, parameters));
           if (HasFailure()) return;
           ++schedules;
         }

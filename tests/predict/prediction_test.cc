@@ -120,10 +120,7 @@ void each_schedule(const topology::Topology& topology, const With& with) {
     with({title, topology, std::move(programs)});
     if (lowered && report.changed) with({title + ", hop by hop", topology, *std::move(lowered)});
   };
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Algorithm& algorithm = table[i];
+  for (const Algorithm& algorithm : algorithms()) {
     for (const std::uint32_t root : {0u, topology.ranks() / 2}) {
       if (root != 0 && !has_root(algorithm.collective)) continue;
       CollectiveParameters parameters = parameters_for(topology, shape, root);

@@ -1,6 +1,7 @@
 #include "tests/storm/schedule.h"
 
 #include <algorithm>
+#include <span>
 
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
@@ -156,8 +157,7 @@ Result<Schedule> make_schedule(const ScheduleSpec& spec) {
 
 Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks) {
   const std::uint32_t ranks = dice.number(2, most_ranks);
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   const auto searched = searched::searched_algorithms();
   constexpr std::uint32_t kWindows[] = {1, 2, 3, 4, 6, 8, 8, 8, 12, 16};
   constexpr std::uint32_t kBlocks[] = {16, 32, 64, 64, 96, 256};
@@ -174,9 +174,10 @@ Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks) {
     spec.send_ticks = dice.number(1, 2);
     spec.latency_ticks = spec.send_ticks + dice.number(0, 2);
     const std::uint32_t pick =
-        dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
-    spec.algorithm = pick < count ? table[pick].name : searched[pick - count].name;
-    spec.collective = pick < count ? table[pick].collective : searched[pick - count].collective;
+        dice.number(0, static_cast<std::uint32_t>(table.size() + searched.size()) - 1);
+    spec.algorithm = pick < table.size() ? table[pick].name : searched[pick - table.size()].name;
+    spec.collective =
+        pick < table.size() ? table[pick].collective : searched[pick - table.size()].collective;
     if (!spec.topology.starts_with("complete") && dice.one_in(2)) {
       spec.links = dice.one_in(3) ? Links::kSingleSend : Links::kMultiport;
     }

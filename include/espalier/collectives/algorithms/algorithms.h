@@ -3,6 +3,7 @@
 // O(k h)) and no memory except `out`.
 
 #include <cstdint>
+#include <span>
 
 #include "espalier/collectives/schedule/program.h"
 
@@ -98,8 +99,8 @@ struct Algorithm {
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm,
                                             const CollectiveParameters& parameters);
 
-// Returns the table of all algorithms; `count` is set to its length.
-[[nodiscard]] const Algorithm* algorithms(std::uint32_t& count);
+// The table of all algorithms.
+[[nodiscard]] std::span<const Algorithm> algorithms();
 // Returns null if there is no such algorithm.
 [[nodiscard]] const Algorithm* find_algorithm(Collective collective, const char* name);
 
