@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/testing/child.h"
 #include "base/testing/results.h"
 #include "communicator/job_part.h"
 #include "communicator/testing/local_job.h"
@@ -86,14 +87,13 @@ class ServerProcess {
   explicit ServerProcess(std::uint32_t ranks) {
     int ends[2] = {-1, -1};
     EXPECT_EQ(pipe(ends), 0);
-    process_ = fork();
-    if (process_ == 0) {
+    process_ = start_child([&] {
       const auto server = or_throw(bootstrap::Server::start("127.0.0.1:0", ranks, {}));
       const std::string& address = server->address();
-      if (write(ends[1], address.data(), address.size()) < 0) _exit(1);
+      if (write(ends[1], address.data(), address.size()) < 0) return;
       close(ends[1]);
       while (true) pause();
-    }
+    });
     close(ends[1]);
     char byte = 0;
     while (read(ends[0], &byte, 1) == 1) address_ += byte;
@@ -127,13 +127,11 @@ TEST(Communicator, ARankThatDiesDuringARejoin) {
     options.membership = or_throw(bootstrap::join(place));
     return options;
   };
-  const pid_t victim = fork();
-  if (victim == 0) {
+  const pid_t victim = start_child([&] {
     auto world = join(options_for(3));
     if (world) (void)world->barrier();
     while (world) pause();
-    _exit(1);
-  }
+  });
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
@@ -371,23 +369,21 @@ void kill_among_parts(const std::string& provider) {
   const Signal killed;
   std::vector<pid_t> ranks;
   for (std::uint32_t rank = 0; rank < kPartRanks; ++rank) {
-    ranks.push_back(fork());
-    if (ranks.back() != 0) continue;
-    // Parts take no descriptors.
-    const rlimit files = {kFiles, kFiles};
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
-    bootstrap::Options place;
-    place.method = bootstrap::Method::kTable;
-    place.rank = rank;
-    place.table.assign(kPartRanks, server.address());
-    JoinOptions options;
-    options.provider = provider;
-    options.deadline = std::chrono::seconds(2);
-    options.membership = or_throw(bootstrap::join(place));
-    outlive_the_victim(options, ready, killed);
-    ready.give();  // if it ended early
-    std::fflush(nullptr);
-    _exit(::testing::Test::HasFailure() ? 1 : 0);
+    ranks.push_back(start_child([&] {
+      // Parts take no descriptors.
+      const rlimit files = {kFiles, kFiles};
+      EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+      bootstrap::Options place;
+      place.method = bootstrap::Method::kTable;
+      place.rank = rank;
+      place.table.assign(kPartRanks, server.address());
+      JoinOptions options;
+      options.provider = provider;
+      options.deadline = std::chrono::seconds(2);
+      options.membership = or_throw(bootstrap::join(place));
+      outlive_the_victim(options, ready, killed);
+      ready.give();  // if it ended early
+    }));
   }
   ready.stop_giving();
   for (std::size_t i = 0; i < ranks.size(); ++i) ready.await();
@@ -395,9 +391,7 @@ void kill_among_parts(const std::string& provider) {
   (void)waitpid(ranks[kVictim], nullptr, 0);
   for (std::uint32_t rank = 0; rank < kVictim; ++rank) killed.give();
   for (std::uint32_t rank = 0; rank < kVictim; ++rank) {
-    int status = -1;
-    EXPECT_EQ(waitpid(ranks[rank], &status, 0), ranks[rank]);
-    EXPECT_EQ(status, 0) << "rank " << rank;
+    EXPECT_EQ(wait_for_child(ranks[rank]), 0) << "rank " << rank;
   }
 }
 

@@ -1,7 +1,6 @@
 // Processes that fork while they are ranks of a job: in the child the library does nothing.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/testing/child.h"
 #include "communicator/c_interface.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
@@ -24,19 +24,13 @@ using communicator::testing::on_hosts;
 
 constexpr std::uint32_t kRanks = 2;
 
-// Returns the exit status of a child that runs `body`. A child that hangs ends by the alarm.
+// A child that hangs ends by the alarm.
 template <typename Body>
 int status_of_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
+  return espalier::status_of_child([&] {
     alarm(600);
     body();
-    std::fflush(stdout);
-    _exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
+  });
 }
 
 std::string forked_from(std::uint32_t rank) {

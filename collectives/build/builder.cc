@@ -138,7 +138,7 @@ std::uint32_t log2_ceil(std::uint32_t ranks) {
 
 Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
                       const Outline& outline) {
-  clear();
+  espalier::clear(program_);
   if constexpr (__STDC_HOSTED__ != 0) {
     host_limits_ = parameters.host_limits;
     excess_ = parameters.excess;
@@ -155,10 +155,7 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
     return Status::kUnsupported;
   }
   const Status status = set_blocks(parameters, outline.one_block, program_);
-  if (status != Status::kOk) {
-    clear();
-    return status;
-  }
+  if (status != Status::kOk) return refuse(status);
   program_.format_version = kFormatVersion;
   program_.required_features = outline.rotated_scratch ? kRotatedScratch : 0;
   program_.topology_digest = parameters.topology_digest;
@@ -188,7 +185,10 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
   return Status::kOk;
 }
 
-void Builder::clear() { espalier::clear(program_); }
+Status Builder::refuse(Status status) {
+  espalier::clear(program_);
+  return status;
+}
 
 Ring Builder::ring(std::uint32_t lifetime, std::uint32_t period) {
   const Ring ring{program_.scratch_blocks, (lifetime + program_.window + period - 1) / period};
@@ -358,8 +358,7 @@ Status Builder::finish(const Count& bound) {
   check_tables();
 #endif
   if (overflow_ == 0) return Status::kOk;
-  clear();
-  return Status::kTooLarge;
+  return refuse(Status::kTooLarge);
 }
 
 Status Builder::finish_one_port() {

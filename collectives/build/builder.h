@@ -48,6 +48,19 @@ struct Ring {
   std::uint32_t slots = 1;
 };
 
+// The term coef * (floor((mul * i + add) / div) mod `mod`); 0 for div or mod: none.
+[[nodiscard]] inline Term floor_term(std::int32_t coef, std::int32_t add, std::uint32_t div,
+                                     std::uint32_t mod = 0, std::int32_t mul = 1) {
+  return {.coef = coef,
+          .mul = mul,
+          .add = add,
+          .div = div,
+          .mod = mod,
+          .base = 0,
+          .digits = 0,
+          .table = 0};
+}
+
 class Builder {
  public:
   explicit Builder(Program& out) : program_(out) {}
@@ -64,8 +77,8 @@ class Builder {
   [[nodiscard]] Status begin(const CollectiveParameters& parameters, std::uint32_t me,
                              const Outline& outline);
 
-  // Clears the program: for a generator that fails after begin().
-  void clear();
+  // Clears the program and returns `status`: for a generator that fails after begin().
+  [[nodiscard]] Status refuse(Status status);
 
   // Allocates scratch for blocks that are received in one step and last used `lifetime` steps
   // later, in a phase of the given period: the fewest slots that the window allows. A receive may

@@ -9,26 +9,10 @@ constexpr std::int32_t kBeyondBlocks = kMaxField - 1;
 }  // namespace
 
 Term Rounds::round(std::int32_t coef, std::int32_t ahead) const {
-  return {.coef = coef,
-          .mul = 1,
-          .add = ahead,
-          .div = period_,
-          .mod = 0,
-          .base = 0,
-          .digits = 0,
-          .table = 0};
+  return floor_term(coef, ahead, period_);
 }
 
-Term Rounds::step(std::int32_t coef) const {
-  return {.coef = coef,
-          .mul = 1,
-          .add = 0,
-          .div = 0,
-          .mod = period_,
-          .base = 0,
-          .digits = 0,
-          .table = 0};
-}
+Term Rounds::step(std::int32_t coef) const { return floor_term(coef, 0, 0, period_); }
 
 std::uint8_t Rounds::block(std::uint32_t first, std::uint32_t end) {
   Index row{};

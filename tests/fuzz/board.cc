@@ -29,17 +29,15 @@ void examine(const board::BoardFile& file) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  const fuzz::MemoryFile file(bytes, size);
+void run(Input& input) {
+  const MemoryFile file(input.rest(), input.left());
   try {
-    fuzz::examine(tools::read_board(file.path()));
+    examine(tools::read_board(file.path()));
   } catch (const tools::Failure& failure) {
-    fuzz::expect(
-        failure.exit_status == tools::kBadInput && failure.line.find('\n') == std::string::npos,
-        "a refusal is one line");
+    expect(failure.exit_status == tools::kBadInput && failure.line.find('\n') == std::string::npos,
+           "a refusal is one line");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

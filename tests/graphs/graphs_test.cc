@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/search/exchange_flow.h"
 #include "collectives/search/packing/path_packing.h"
 #include "collectives/search/packing/tree_packing.h"
@@ -70,12 +71,7 @@ PackingGraph graph_of(const topology::Topology& topology) {
 
 Result<Programs> search(Collective collective, const topology::Topology& topology,
                         std::uint32_t root = 0, const char* algorithm = nullptr) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   const bool exchanges = collective == Collective::kAllToAll;
   if (algorithm == nullptr) algorithm = exchanges ? "packed-paths" : "packed-trees";
   return searched::find_searched(collective, algorithm)->search(topology, parameters);

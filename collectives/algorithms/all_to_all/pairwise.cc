@@ -14,7 +14,8 @@
 
 namespace espalier {
 
-Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                           Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me, {.collective = Collective::kAllToAll, .algorithm = "pairwise"});

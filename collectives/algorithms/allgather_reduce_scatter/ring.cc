@@ -130,8 +130,6 @@ void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums&
   rounds.end_phase(turn.turns);
 }
 
-namespace {
-
 Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
                      Collective collective, Program& out) {
   Builder builder(out);
@@ -155,20 +153,6 @@ Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
   }
   add_ring_allgather(builder, rounds, Buffer::kOutput);
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status ring_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_ring(parameters, me, Collective::kAllgather, out);
-}
-
-Status ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_ring(parameters, me, Collective::kReduceScatter, out);
-}
-
-Status ring_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_ring(parameters, me, Collective::kAllreduce, out);
 }
 
 }  // namespace espalier

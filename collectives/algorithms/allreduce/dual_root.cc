@@ -66,7 +66,8 @@ void add_dual_root(Builder& builder, std::uint32_t p, std::uint32_t me) {
 
 }  // namespace
 
-Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                           Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me, {.collective = Collective::kAllreduce, .algorithm = "dual-root"});

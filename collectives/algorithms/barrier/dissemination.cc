@@ -39,7 +39,7 @@ void add_dissemination(Builder& builder, const Member& member, const Operand& ow
   builder.phase(1, static_cast<std::int32_t>(log2_ceil(member.ranks)), 0);
 }
 
-Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
+Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = builder.begin(

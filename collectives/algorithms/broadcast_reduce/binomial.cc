@@ -11,7 +11,8 @@
 
 namespace espalier {
 
-Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                          Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me,

@@ -42,8 +42,6 @@ void add_chain_scan(Builder& builder, const Member& member, bool inclusive) {
   builder.phase(1, static_cast<std::int32_t>(member.ranks) - 2, 1);
 }
 
-namespace {
-
 Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
                            Collective collective, Program& out) {
   Builder builder(out);
@@ -54,16 +52,6 @@ Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t
   if (p == 1) return builder.finish_alone();
   add_chain_scan(builder, {p, 0, me}, collective == Collective::kScan);
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status chain_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_chain_scan(parameters, me, Collective::kScan, out);
-}
-
-Status chain_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_chain_scan(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

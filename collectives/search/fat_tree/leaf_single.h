@@ -12,14 +12,7 @@ namespace espalier::searched {
 // coef * floor((i + add) / div) mod mod
 [[nodiscard]] inline Term leaf_term(std::int64_t coef, std::int64_t add, std::uint32_t div,
                                     std::uint32_t mod = 0) {
-  return {.coef = static_cast<std::int32_t>(coef),
-          .mul = 1,
-          .add = static_cast<std::int32_t>(add),
-          .div = div,
-          .mod = mod,
-          .base = 0,
-          .digits = 0,
-          .table = 0};
+  return floor_term(static_cast<std::int32_t>(coef), static_cast<std::int32_t>(add), div, mod);
 }
 
 // The steps of the messages of one kind, over all blocks: message i leaves its leaf in step

@@ -31,7 +31,7 @@
 #include <string>
 #include <utility>
 
-#include "collectives/search/packing/max_flow.h"
+#include "collectives/verify/bounds/flow.h"
 #include "espalier/base/assert.h"
 
 namespace espalier::searched {
@@ -105,7 +105,7 @@ class ArcGraph {
   std::uint32_t nodes_;
   std::vector<PackingArc> arcs_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> numbers_;
-  MaxFlow flow_;
+  verify::FlowNetwork flow_;
 };
 
 // Trees that are equal so far.
@@ -318,13 +318,13 @@ class TreePacker {
   ArcGraph arcs_;
   std::vector<bool> terminal_;  // by node: every tree must reach it
   std::deque<TreeClass> classes_;
-  MaxFlow flow_;
+  verify::FlowNetwork flow_;
 };
 
 }  // namespace
 
 Result<PackingRate> best_rate(const PackingGraph& graph, const std::vector<std::uint32_t>& roots) {
-  MaxFlow flow;
+  verify::FlowNetwork flow;
   PackingRate rate{0, 1};
   std::uint32_t rank = 0;
   while (rank < graph.ranks) {

@@ -124,7 +124,7 @@ function markStep() {
 
 // ---- traces
 
-// Takes the Trace Event Format, as 'espalier trace' writes it.
+// Takes the Trace Event Format, as --trace of 'espalier simulate' and 'espalier run' writes it.
 function openTrace(json) {
   const events = Array.isArray(json) ? json : json.traceEvents;
   if (!Array.isArray(events)) throw new Error('no traceEvents in it');
@@ -178,7 +178,7 @@ function drawTracks(svg, {left, scale, row, places}) {
 
 function drawTrace() {
   if (!trace) {
-    $('lines-note').textContent = 'No trace yet: open one with the link above, or drop it anywhere here (espalier trace FILE -o trace.json writes one).';
+    $('lines-note').textContent = 'No trace yet: open one with the link above, or drop it anywhere here (espalier simulate FILE --trace trace.json writes one).';
     return;
   }
   const left = 190, top = 22, row = 11, between = 5;

@@ -3,6 +3,7 @@
 // O(k h)) and no memory except `out`.
 
 #include <cstdint>
+#include <span>
 
 #include "espalier/collectives/build/parameters.h"
 #include "espalier/collectives/schedule/program.h"
@@ -20,16 +21,17 @@ enum class Where : std::uint8_t {
 };
 
 // Writes the program of node `me`: a rank or, if the algorithm has programs for routers, a router.
+// The collective is one of those for which the generator has a row.
 // kUnsupported: the algorithm cannot serve these parameters (reasons: documentation of each
 // algorithm); kBadArgument: root or me is not a rank.
-using Generator = Status (*)(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out);
+using Generator = Status(const CollectiveParameters& parameters, std::uint32_t me,
+                         Collective collective, Program& out);
 
 // A rank-local generator, with the limits and parameters that a caller must know to choose it.
 struct Algorithm {
   const char* name;  // "two-tree"
   Collective collective;
-  Generator generate;
+  Generator* generator;
   bool needs_commutative;  // for some roots at least; each program states whether it does
   const char* summary;     // one line with the step count
   Where where = Where::kAnywhere;
@@ -41,6 +43,12 @@ struct Algorithm {
   bool takes_radix = false;     // the caller may set `radix`
   std::uint32_t max_ranks = 0;  // a rank has a link to every other; 0: no such limit
   bool takes_ratio = false;     // the caller may set `ratio_numerator` and `ratio_denominator`
+
+  // Writes the program of node `me` (Generator).
+  [[nodiscard]] Status generate(const CollectiveParameters& parameters, std::uint32_t me,
+                                Program& out) const {
+    return generator(parameters, me, collective, out);
+  }
 };
 // Whether `parameters` name a topology of the family that the algorithm is for.
 [[nodiscard]] bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters);
@@ -48,8 +56,8 @@ struct Algorithm {
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm,
                                             const CollectiveParameters& parameters);
 
-// Returns the table of all algorithms; `count` is set to its length.
-[[nodiscard]] const Algorithm* algorithms(std::uint32_t& count);
+// The table of all algorithms.
+[[nodiscard]] std::span<const Algorithm> algorithms();
 // Returns null if there is no such algorithm.
 [[nodiscard]] const Algorithm* find_algorithm(Collective collective, const char* name);
 
