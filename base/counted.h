@@ -1,9 +1,10 @@
 #pragma once
-// Nouns in messages: "1 rank", "2 ranks", "an allreduce". Host only.
+// Nouns in messages: "1 rank", "2 ranks", "an allreduce", "a, b or c". Host only.
 
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace espalier {
 
@@ -26,6 +27,16 @@ namespace espalier {
   const bool is_vowel =
       !noun.empty() && std::string_view("aeioAEIO").find(noun.front()) != std::string_view::npos;
   return (is_vowel ? "an " : "a ") + std::string(noun);
+}
+
+// Returns the names as alternatives: "a, b or c".
+[[nodiscard]] inline std::string either(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += names[i];
+  }
+  return text;
 }
 
 }  // namespace espalier

@@ -233,13 +233,9 @@ Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
 
 // Obtains the plan, and adds its links.
 Result<const PlannedProgram*> Channel::plan_of(const ScheduleRequest& request) {
-  for (const RecentPlan& each : recent_plans_) {
-    if (each.planned != nullptr && each.request == request) return each.planned;
-  }
   auto planned = obtain(request);
   if (!planned) return planned;
   if (auto added = add_links((*planned)->program); !added) return fail(added.error());
-  recent_plans_[next_recent_plan_++ % recent_plans_.size()] = {request, *planned};
   return planned;
 }
 

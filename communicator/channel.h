@@ -158,10 +158,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Result<void> add_backbone();
   [[nodiscard]] Result<void> connect_backbone();
   [[nodiscard]] Result<void> add_links(const Program& program);
-  struct RecentPlan {
-    ScheduleRequest request;
-    const PlannedProgram* planned = nullptr;  // its links are added
-  };
   [[nodiscard]] Result<const PlannedProgram*> plan_of(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   [[nodiscard]] Result<void> find_memory(Operation& operation);
@@ -211,9 +207,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Members members_;
   bool is_measuring_ = false;
   std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
-  std::array<RecentPlan, 4> recent_plans_;    // of calls that often come again
-  std::size_t next_recent_plan_ = 0;
-  std::array<std::shared_ptr<Operation>, 4> recent_operations_;  // of run(); without a channel
+  // run() keeps them, without a channel: a call that comes again allocates nothing (schedules.h).
+  std::array<std::shared_ptr<Operation>, 4> recent_operations_;
   std::size_t next_recent_operation_ = 0;
   std::vector<bool> linked_;               // ranks to which there is a link
   bool has_backbone_ = false;              // its links are added

@@ -120,7 +120,6 @@ std::uint32_t Channel::ranks_per_host() const {
 
 void Channel::measured(const NetworkCost& cost) {
   schedules_->measured(cost);
-  recent_plans_ = {};
   recent_operations_ = {};
   is_measuring_ = false;
 }

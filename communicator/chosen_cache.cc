@@ -7,26 +7,31 @@
 #include <system_error>
 #include <utility>
 
+#include "collectives/build/builder.h"
 #include "communicator/cache_file.h"
+#include "espalier/base/limits.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::communicator {
 namespace {
 
-// The fields of a selection that candidates differ in.
-constexpr std::string tools::Selection::*kFields[] = {
-    &tools::Selection::topology, &tools::Selection::collective, &tools::Selection::algorithm,
-    &tools::Selection::root,     &tools::Selection::run_length, &tools::Selection::radix,
-    &tools::Selection::lambda,   &tools::Selection::ratio,      &tools::Selection::embedding,
-    &tools::Selection::window};
+using planner::Placement;
+using planner::PlanRequest;
 
-// Lines: how many origins; for each whether it keeps the order, and its fields, one a line; how
-// many rows; for each its three numbers. Plain text, because a library's objects may need memory to
-// end.
+// Lines: how many origins; for each whether it keeps the order, and what candidates differ in, one
+// a line; how many rows; for each its three numbers. Plain text, because a library's objects may
+// need memory to end.
 std::string text_of(const KeptChoice& choice) {
   std::string text = std::to_string(choice.origins.size()) + "\n";
-  for (const tools::ChosenOrigin& origin : choice.origins) {
-    text += origin.in_order ? "1\n" : "0\n";
-    for (const auto field : kFields) text += origin.selection.*field + "\n";
+  for (const planner::ChosenOrigin& origin : choice.origins) {
+    const PlanRequest& plan = origin.plan;
+    text += (origin.in_order ? "1\n" : "0\n") + plan.algorithm->name + "\n";
+    for (const std::uint32_t number :
+         {plan.run_length, plan.has_own_run_length ? 1u : 0u, plan.radix, plan.lambda.above,
+          plan.lambda.below, static_cast<std::uint32_t>(plan.placement.kind), plan.window}) {
+      text += std::to_string(number) + "\n";
+    }
   }
   text += std::to_string(choice.rows.size()) + "\n";
   for (const SelectionRow& row : choice.rows) {
@@ -65,15 +70,34 @@ class Lines {
   bool is_good_ = true;
 };
 
+// Sets what candidates differ in. False: they do not differ in that.
+bool read_plan(Lines& lines, PlanRequest& plan) {
+  const auto number = [&lines](std::uint64_t max) {
+    return static_cast<std::uint32_t>(lines.number(max));
+  };
+  const auto entry = planner::find_entry(plan.collective, std::string(lines.next()));
+  if (!entry) return false;
+  plan.algorithm = *entry;
+  plan.run_length = number(kMaxFieldWindow);
+  plan.has_own_run_length = number(1) == 1;
+  plan.radix = number(kMaxLinearRanks);
+  plan.lambda.above = number(kMaxTicks);
+  plan.lambda.below = number(plan.lambda.above);
+  plan.placement.kind =
+      static_cast<Placement::Kind>(number(static_cast<std::uint64_t>(Placement::Kind::kZOrder)));
+  plan.window = number(verify::kMaxVerifiedWindow);
+  return plan.radix != 1 && plan.lambda.is_given() == (plan.lambda.above != 0);
+}
+
 // Nothing: the text is not that of a choice, for instance because a process was killed while it
 // wrote.
-std::optional<KeptChoice> parse(const std::string& text) {
+std::optional<KeptChoice> parse(const std::string& text, const PlanRequest& wanted) {
   KeptChoice choice;
   Lines lines(text);
   for (std::uint64_t left = lines.number(UINT8_MAX + 1); left > 0 && lines.is_good(); --left) {
-    tools::ChosenOrigin origin;
+    planner::ChosenOrigin origin{wanted};
     origin.in_order = lines.number(1) == 1;
-    for (const auto field : kFields) origin.selection.*field = lines.next();
+    if (!read_plan(lines, origin.plan)) return {};
     choice.origins.push_back(std::move(origin));
   }
   for (std::uint64_t left = lines.number(kMaxSelectionRows); left > 0 && lines.is_good(); --left) {
@@ -91,14 +115,14 @@ std::optional<KeptChoice> parse(const std::string& text) {
 
 }  // namespace
 
-KeptChoice obtain_choice(const std::string& name,
-                         const std::function<bool(const KeptChoice&)>& is_good,
-                         const std::function<KeptChoice()>& choose) {
+Result<KeptChoice> obtain_choice(const std::string& name, const PlanRequest& wanted,
+                                 const std::function<bool(const KeptChoice&)>& is_good,
+                                 const std::function<Result<KeptChoice>()>& choose) {
   const CacheFile file(cache_path(name));
   if (!file.is_open()) return choose();
-  if (auto kept = parse(file.read()); kept && is_good(*kept)) return *std::move(kept);
-  KeptChoice choice = choose();
-  file.replace(text_of(choice));
+  if (auto kept = parse(file.read(), wanted); kept && is_good(*kept)) return *std::move(kept);
+  auto choice = choose();
+  if (choice) file.replace(text_of(*choice));
   return choice;
 }
 

@@ -10,17 +10,20 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "base/one_line.h"
 #include "base/read_file.h"
+#include "collectives/machine/affine.h"
 #include "communicator/chosen_cache.h"
 #include "communicator/image_programs.h"
 #include "communicator/proven_cache.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/selection.h"
 #include "espalier/collectives/verify/verify.h"
-#include "tools/choose/chosen_schedules.h"
-#include "tools/common/failure.h"
-#include "tools/select/loaded_schedule.h"
+#include "planner/choose/chosen_schedules.h"
+#include "planner/files/loaded_schedule.h"
+#include "planner/workload/reference.h"
 
 namespace espalier::communicator {
 namespace {
@@ -81,13 +84,6 @@ bool breaks_order(const PlannedProgram& planned, const ScheduleRequest& request)
   return !request.commutes && planned.program.needs_commutative;
 }
 
-// The candidates of one collective: those of the model's choice, and the table that chooses.
-struct Chosen {
-  std::vector<tools::SelectedAlgorithm> schedules;
-  std::vector<std::string> names;
-  SelectionTable table = {};  // of several schedules
-};
-
 // All programs of a schedule, read once.
 struct Facts {
   std::uint64_t digest = kDigestSeed;  // of all programs
@@ -95,11 +91,12 @@ struct Facts {
   std::uint32_t links = 0;             // maximum of a node
 };
 
-Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
+Result<Facts> read_facts(const planner::PlannedSchedule& schedule) {
   Facts facts;
   std::vector<std::uint8_t> bytes(1 << 12);
-  for (std::uint32_t node = 0; node < nodes; ++node) {
-    const Program& one = program(node);
+  OwnedProgram one;
+  for (std::uint32_t node = 0; node < schedule.nodes; ++node) {
+    if (auto made = planner::generate(schedule, node, one); !made) return fail(made.error());
     SlotGroups groups;
     facts.links = std::max(facts.links, links_count(one));
     facts.unequal_counts = facts.unequal_counts && counts_per_rank(one.collective) &&
@@ -114,260 +111,238 @@ Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
   return facts;
 }
 
-class ChosenByModel : public Schedules {
- public:
-  ChosenByModel(std::uint32_t rank, std::uint32_t ranks, const Costs& costs,
-                std::shared_ptr<const ImagePrograms> image)
-      : rank_(rank), ranks_(ranks), image_(std::move(image)), is_measuring_(costs.is_measuring) {
-    const std::uint32_t hosts = ranks / costs.ranks_per_host;
-    if (costs.ranks_per_host > 1 && hosts > 1) {
-      has_hosts_ = true;
-      topology_ = "hosts:" + std::to_string(hosts) + "x" + std::to_string(costs.ranks_per_host);
-    }
-    model_.model = costs.model;
-    if (!costs.model.empty()) return;
-    if (costs.memory_cores == 0) {
-      if (costs.network) set_network(*costs.network);
-      return;
-    }
-    model_.memory_cores = costs.memory_cores;
-    model_.memory_ranks = ranks;
-    model_.ranks_per_host = std::to_string(ranks);
-  }
+}  // namespace
 
-  [[nodiscard]] Result<void> add_file(const std::string& path);
-  [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
-  [[nodiscard]] bool is_known(const ScheduleRequest& request) const override {
-    const std::lock_guard lock(mutex_);
-    return has_plan(request);
-  }
-  [[nodiscard]] const PlannedProgram* find(const ScheduleRequest& request) override;
-  void measured(const NetworkCost& cost) override {
-    set_network(cost);
-    is_measuring_ = false;
-  }
-
- private:
-  // Where an algorithm comes from. The same one has other blocks if a choice fitted it.
-  enum Source : std::uint8_t { kFixed, kChosen, kChosenInOrder };
-  // A program must not depend on earlier requests: ranks that share it with other communicators
-  // have other ones. So the key has all that it depends on: name, source, collective, root.
-  using Key = std::tuple<std::string, Source, Collective::Value, std::uint32_t>;
-  [[nodiscard]] static Key fixed_key(const std::string& name, const ScheduleRequest& request) {
-    return {name, kFixed, request.collective, request.root};
-  }
-
-  // The algorithm for a request, unless it cannot have unequal counts. `index`: in Chosen, or
-  // kFixedChoice.
-  struct Choice {
-    std::string name;
-    std::size_t index = kFixedChoice;
-  };
-  static constexpr std::size_t kFixedChoice = SIZE_MAX;
-  [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const {
-    return is_measuring_ || ranks_ > kMaxRankedRanks ||
-           request.collective == Collective::kBarrier || find_star(request) != nullptr;
-  }
-  void set_network(const NetworkCost& cost) {
-    model_.network = cost;
-    if (cost.shared_cores != 0) model_.ranks_per_host = std::to_string(ranks_);
-  }
-  [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
-  [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
-  [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
-  // Which of the choices serves a request: one per collective. A reduce to another root than 0 has
-  // one of its own for operators that do not commute: there, programs of fewer algorithms keep the
-  // order of ranks.
-  using ChoiceKey = std::pair<Collective::Value, bool>;
-  [[nodiscard]] static ChoiceKey choice_key(const ScheduleRequest& request) {
-    return {request.collective, !request.commutes && combines_operands(request.collective) &&
-                                    has_root(request.collective) && request.root != 0};
-  }
-  // All below: with mutex_.
-  [[nodiscard]] bool has_plan(const ScheduleRequest& request) const;
-  [[nodiscard]] Result<const PlannedProgram*> obtain_locked(const ScheduleRequest& request);
-  [[nodiscard]] static Key key_of(const Choice& choice, const ScheduleRequest& request) {
-    const Source source = choice.index == kFixedChoice ? kFixed
-                          : choice_key(request).second ? kChosenInOrder
-                                                       : kChosen;
-    return {choice.name, source, request.collective, request.root};
-  }
-  [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
-  [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
-  [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
-  [[nodiscard]] const PlannedProgram& plan(tools::SelectedAlgorithm& selected, const Key& key,
-                                           const ScheduleRequest& request);
-  void plan_chosen(tools::SelectedAlgorithm& selected, const Key& key,
-                   const ScheduleRequest& request);
-  [[nodiscard]] const PlannedProgram& plan_fixed(const char* name, const ScheduleRequest& request);
-  [[nodiscard]] tools::Selection selection_of(const ScheduleRequest& request,
-                                              const std::string& algorithm) const;
-
-  std::uint32_t rank_, ranks_;
-  bool has_hosts_ = false;  // of several ranks each
-  std::string topology_ = "complete:" + std::to_string(ranks_);
-  tools::ModelOptions model_;
-  std::shared_ptr<const ImagePrograms> image_;  // null: none
-  bool is_measuring_;
-  mutable std::mutex mutex_;  // of what is chosen and planned
-  std::map<ChoiceKey, Chosen> chosen_;
-  std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
-  std::map<Key, bool> takes_unequal_;
-  std::map<std::pair<Collective::Value, std::uint32_t>, PlannedProgram> from_files_;
+// The candidates of one collective: those of the model's choice, and the table that chooses.
+struct Schedules::Chosen {
+  std::vector<planner::PlannedSchedule> schedules;
+  std::vector<std::string> names;
+  SelectionTable table = {};  // of several schedules
 };
 
-tools::Selection ChosenByModel::selection_of(const ScheduleRequest& request,
-                                             const std::string& algorithm) const {
-  tools::Selection selection;
-  selection.topology = topology_;
-  selection.collective = collective_name(request.collective);
-  selection.algorithm = algorithm;
-  selection.root = std::to_string(request.root);
-  return selection;
+Schedules::Schedules(std::uint32_t rank, const Costs& costs, std::optional<predict::Model> model,
+                     std::shared_ptr<const topology::Topology> topology,
+                     std::shared_ptr<const ImagePrograms> image)
+    : rank_(rank),
+      ranks_(topology->ranks()),
+      has_hosts_(topology->shape().hosts > 0),
+      topology_(std::move(topology)),
+      image_(std::move(image)),
+      is_measuring_(costs.is_measuring) {
+  if (model) {
+    model_ = *std::move(model);
+  } else if (costs.memory_cores != 0) {
+    model_ = predict::memory_model(costs.memory_cores, ranks_);
+    conditions_.ranks_on_host = ranks_;
+  } else if (costs.network) {
+    set_network(*costs.network);
+  }
 }
 
-Result<void> ChosenByModel::add_file(const std::string& path) {
+Schedules::~Schedules() = default;
+
+void Schedules::set_network(const NetworkCost& cost) {
+  network_ = cost;
+  if (cost.message_ps != 0) model_ = predict::network_model(cost);
+  if (cost.shared_cores != 0) conditions_.ranks_on_host = ranks_;
+}
+
+void Schedules::measured(const NetworkCost& cost) {
+  set_network(cost);
+  is_measuring_ = false;
+}
+
+bool Schedules::is_known(const ScheduleRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  return find_planned(request) != nullptr;
+}
+
+Schedules::ChoiceKey Schedules::choice_key(const ScheduleRequest& request) {
+  return {request.collective, !request.commutes && combines_operands(request.collective) &&
+                                  has_root(request.collective) && request.root != 0};
+}
+
+Schedules::Key Schedules::key_of(const Choice& choice, const ScheduleRequest& request) {
+  const Source source = choice.index == kFixedChoice ? Source::kFixed
+                        : choice_key(request).second ? Source::kChosenInOrder
+                                                     : Source::kChosen;
+  return {choice.name, source, request.collective, request.root};
+}
+
+bool Schedules::has_fixed_choice(const ScheduleRequest& request) const {
+  return is_measuring_ || ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier ||
+         find_star(request) != nullptr;
+}
+
+Result<planner::PlanRequest> Schedules::request_of(const ScheduleRequest& request,
+                                                   const std::string& algorithm) const {
+  planner::PlanRequest plan;
+  plan.topology = topology_;
+  plan.collective = request.collective;
+  plan.root = request.root;
+  if (algorithm.empty()) return plan;
+  const auto entry = planner::find_entry(request.collective, algorithm);
+  if (!entry) return fail(entry.error());
+  plan.algorithm = *entry;
+  return plan;
+}
+
+Result<void> Schedules::add_file(const std::string& path) {
   const auto contents = read_file(path, FileKind::kSchedule);
   if (!contents) return fail("the schedule: " + contents.error().message);
   std::vector<std::uint8_t> bytes(contents->begin(), contents->end());
-  try {
-    tools::LoadedSchedule loaded = tools::load_schedule(path, std::move(bytes), "");
-    const Program& first = loaded.programs.front();
-    if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
-      return fail("the schedule '" + path + "' is for " + counted(first.ranks, "rank") + " and " +
-                  counted(program_nodes(first), "node") + "; expected one for the " +
-                  counted(ranks_, "rank") + " of this job, without programs for routers");
-    }
-    verify::VerifyOptions options;
-    options.links = false;
-    const verify::Verdict verdict = verify::verify(
-        *loaded.topology,
-        [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); },
-        options);
-    if (!verdict.valid) {
-      return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
-    }
-    const auto key = std::pair{Collective::Value{first.collective}, std::uint32_t{first.root}};
-    if (from_files_.contains(key)) {
-      return fail("the schedule '" + path + "': another file already serves " +
-                  text_of(first.collective, first.root));
-    }
-    if (image_ != nullptr &&
-        image_->find({.collective = key.first, .root = key.second}) != nullptr) {
-      return fail("the schedule '" + path + "': the image already serves " +
-                  text_of(first.collective, first.root));
-    }
-    from_files_[key] = {loaded.programs.at(rank_), path, verdict.in_place};
-  } catch (const tools::Failure& failure) {
-    return fail(failure.line);
+  const auto loaded = planner::load_schedule(path, std::move(bytes), "", {});
+  if (!loaded) return fail(loaded.error());
+  const Program& first = loaded->programs.front();
+  if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
+    return fail("the schedule '" + path + "' is for " + counted(first.ranks, "rank") + " and " +
+                counted(program_nodes(first), "node") + "; expected one for the " +
+                counted(ranks_, "rank") + " of this job, without programs for routers");
   }
+  verify::VerifyOptions options;
+  options.links = false;
+  const verify::Verdict verdict = verify::verify(
+      *loaded->topology,
+      [&loaded](std::uint32_t node) -> const Program& { return loaded->programs.at(node); },
+      options);
+  if (!verdict.valid) {
+    return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
+  }
+  const Key key{"", Source::kFile, first.collective, first.root};
+  if (planned_.contains(key)) {
+    return fail("the schedule '" + path + "': another file already serves " +
+                text_of(first.collective, first.root));
+  }
+  if (image_ != nullptr &&
+      image_->find({.collective = first.collective, .root = first.root}) != nullptr) {
+    return fail("the schedule '" + path + "': the image already serves " +
+                text_of(first.collective, first.root));
+  }
+  planned_[key].program = {loaded->programs.at(rank_), path, verdict.in_place};
   return {};
 }
 
-Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
+Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
   const ChoiceKey key = choice_key(request);
   const auto found = chosen_.find(key);
-  if (found != chosen_.end()) return found->second;
+  if (found != chosen_.end()) return found->second.get();
   const bool in_order = key.second;
   ScheduleRequest example = request;
   example.root = in_order ? ranks_ / 2 : 0;
-  const tools::OperatorOptions combining = {in_order ? tools::kInOrderOperator : "", ""};
-  const tools::ModelOptions& options = model_;
+  auto plan = request_of(example, "");
+  if (!plan) return fail(plan.error());
+  planner::ChoiceRequest wanted;
+  wanted.plan = *std::move(plan);
+  wanted.op = in_order ? affine() : reference::default_operator(request.collective);
+  wanted.model = model_;
+  wanted.conditions = conditions_;
   const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
-                           (in_order ? "in-order-" : "") + topology_ + "-" +
-                           std::to_string(tools::model_of(options).digest());
-  Chosen chosen;
-  const auto make = [&](const KeptChoice& choice) {
-    chosen = {};
-    for (const tools::ChosenOrigin& origin : choice.origins) {
-      chosen.names.push_back(tools::candidate_name(origin.selection));
-      chosen.schedules.push_back(tools::make_chosen(origin, combining, options));
+                           (in_order ? "in-order-" : "") + topology_->spec() + "-" +
+                           std::to_string(model_.digest());
+  auto chosen = std::make_unique<Chosen>();
+  const auto make = [&](const KeptChoice& choice) -> Result<void> {
+    *chosen = {};
+    for (const planner::ChosenOrigin& origin : choice.origins) {
+      auto schedule = planner::make_chosen(origin, wanted);
+      if (!schedule) return fail(schedule.error());
+      chosen->names.push_back(planner::candidate_name(origin.plan));
+      chosen->schedules.push_back(*std::move(schedule));
     }
-    std::copy(choice.rows.begin(), choice.rows.end(), chosen.table.rows);
-    chosen.table.rows_count = static_cast<pb_size_t>(choice.rows.size());
+    std::copy(choice.rows.begin(), choice.rows.end(), chosen->table.rows);
+    chosen->table.rows_count = static_cast<pb_size_t>(choice.rows.size());
+    return {};
   };
   bool is_made = false;
+  // Not, if the file names a schedule that does not exist.
   const auto can_make = [&](const KeptChoice& choice) {
-    try {
-      make(choice);
-      is_made = true;
-    } catch (const tools::Failure&) {
-      // The file names a schedule that does not exist.
-    }
+    is_made = make(choice).has_value();
     return is_made;
   };
-  const KeptChoice kept = obtain_choice(name, can_make, [&] {
-    tools::ChosenSchedules all =
-        tools::choose_for_all_sizes(selection_of(example, tools::kAuto), combining, options,
-                                    options.network.message_ps > 0 ? kNetworkPercent : kPercent);
-    const std::span rows(all.table.rows, all.table.rows_count);
-    return KeptChoice{std::move(all.origins), {rows.begin(), rows.end()}};
+  const auto kept = obtain_choice(name, wanted.plan, can_make, [&]() -> Result<KeptChoice> {
+    auto all =
+        planner::choose_for_all_sizes(wanted, network_.message_ps > 0 ? kNetworkPercent : kPercent);
+    if (!all) return fail(all.error());
+    const std::span rows(all->table.rows, all->table.rows_count);
+    return KeptChoice{std::move(all->origins), {rows.begin(), rows.end()}};
   });
-  if (!is_made) make(kept);
-  return chosen_[key] = std::move(chosen);
+  if (!kept) return fail(kept.error());
+  if (!is_made) {
+    if (auto made = make(*kept); !made) return fail(made.error());
+  }
+  return (chosen_[key] = std::move(chosen)).get();
 }
 
-PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& request) const {
+const PlannedProgram* Schedules::known(const Key& key, const ScheduleRequest& request) const {
   const auto found = planned_.find(key);
   if (found == planned_.end()) return nullptr;
-  return request.unequal_counts && !takes_unequal_.at(key) ? nullptr : found->second.get();
+  const Planned& planned = found->second;
+  return request.unequal_counts && !planned.takes_unequal_counts ? nullptr : &planned.program;
 }
 
 // Proves the schedule and keeps this rank's program.
-const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, const Key& key,
-                                          const ScheduleRequest& request) {
+Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule, const Key& key,
+                                              const ScheduleRequest& request) {
+  const auto facts = read_facts(schedule);
+  if (!facts) return fail(facts.error());
+  // Every rank must refuse it, not only the one with too many links.
+  if (facts->links > kMaxLinks) {
+    return fail("the schedule of " + text_of(request.collective, request.root) + " by '" +
+                std::get<0>(key) + "' has " + counted(facts->links, "link") +
+                " at one rank; a rank has at most " + std::to_string(kMaxLinks));
+  }
   OwnedProgram scratch;
+  // read_facts() has generated every program.
   const verify::Programs program = [&](std::uint32_t node) -> const Program& {
-    tools::generate(selected, node, scratch);
+    const auto made = planner::generate(schedule, node, scratch);
+    ESPALIER_ASSERT(made.has_value());
     return scratch;
   };
-  const Facts facts = read_facts(program, selected.nodes);
-  // Every rank must refuse it, not only the one with too many links.
-  if (facts.links > kMaxLinks) {
-    tools::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
-                    std::get<0>(key) + "' has " + counted(facts.links, "link") +
-                    " at one rank; a rank has at most " + std::to_string(kMaxLinks));
-  }
   std::string reason;
-  const Proof proof = obtain_proof(facts.digest, [&] {
+  const Proof proof = obtain_proof(facts->digest, [&] {
     verify::VerifyOptions options;
     options.links = false;
-    const verify::Verdict verdict = verify::verify(*selected.topology, program, options);
+    const verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
     reason = verdict.counterexample.message;
     if (!verdict.valid) return Proof::kInvalid;
     return verdict.in_place ? Proof::kValidInPlace : Proof::kValid;
   });
   if (proof == Proof::kInvalid) {
-    tools::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
-                    std::get<0>(key) + "' is not valid: " + reason);
+    return fail("the schedule of " + text_of(request.collective, request.root) + " by '" +
+                std::get<0>(key) + "' is not valid: " + reason);
   }
-  auto planned = std::make_unique<PlannedProgram>();
-  tools::generate(selected, rank_, planned->program);
-  planned->algorithm = std::get<0>(key);
-  planned->in_place = proof == Proof::kValidInPlace;
-  takes_unequal_[key] = facts.unequal_counts;
+  OwnedProgram own;
+  if (auto made = planner::generate(schedule, rank_, own); !made) return fail(made.error());
   // Calls keep pointers to one that is there.
-  return *planned_.try_emplace(key, std::move(planned)).first->second;
+  const auto [planned, is_new] = planned_.try_emplace(key);
+  if (is_new) {
+    planned->second = {{own, std::get<0>(key), proof == Proof::kValidInPlace},
+                       facts->unequal_counts};
+  }
+  return &planned->second.program;
 }
 
-const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const ScheduleRequest& request) {
+Result<const PlannedProgram*> Schedules::plan_fixed(const std::string& name,
+                                                    const ScheduleRequest& request) {
   const Key key = fixed_key(name, request);
-  if (const PlannedProgram* program = known(key, request)) return *program;
-  tools::SelectedAlgorithm selected = tools::select_algorithm(selection_of(request, name));
-  return plan(selected, key, request);
+  if (const PlannedProgram* program = known(key, request)) return program;
+  const auto wanted = request_of(request, name);
+  if (!wanted) return fail(wanted.error());
+  auto schedule = planner::make_schedule(*wanted);
+  if (!schedule) return fail(schedule.error());
+  return plan(*schedule, key, request);
 }
 
 // Returns the star if the message count, not the step count, decides: the ranks share few
 // processors. A star has p - 1 messages (barrier: 2 (p - 1)), a tree exchange up to p log2(p). All
 // its bytes cross the root's link, within half a burst, so that calls can follow each other. Null:
 // none.
-const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
-  const std::uint32_t cores = model_.network.shared_cores;
+const char* Schedules::find_star(const ScheduleRequest& request) const {
+  const std::uint32_t cores = network_.shared_cores;
   const bool counts_messages =
       cores > 0 && cores < static_cast<std::uint32_t>(std::bit_width(ranks_));
   if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
   const std::uint64_t most =
-      model_.network.burst_bytes / 2 + model_.network.message_ps * 1000 / model_.network.byte_fs;
+      network_.burst_bytes / 2 + network_.message_ps * 1000 / network_.byte_fs;
   if (request.bytes > most / (ranks_ - 1)) return nullptr;
   const auto star = std::find_if(std::begin(kStars), std::end(kStars), [&](const Star& one) {
     return one.collective == request.collective;
@@ -376,7 +351,7 @@ const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
 }
 
 // Requires choose() before, unless has_fixed_choice().
-ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request) const {
+Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
   const FixedAlgorithms& named = fixed(request.collective);
   // The fewest steps between hosts; and rings that cross them in a known way.
   if (has_hosts_ && request.collective == Collective::kBarrier) return {"hosts-dissemination"};
@@ -389,7 +364,7 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
     return {"recursive-doubling"};
   }
   if (has_fixed_choice(request)) return {request.commutes ? named.commutes : named.in_order};
-  const Chosen& chosen = chosen_.at(choice_key(request));
+  const Chosen& chosen = *chosen_.at(choice_key(request));
   std::size_t index = 0;
   if (chosen.schedules.size() > 1) {
     const SelectionRow* row = find_row(chosen.table, request.bytes, request.commutes);
@@ -399,118 +374,114 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
   return {chosen.names[index], index};
 }
 
-bool ChosenByModel::has_plan(const ScheduleRequest& request) const {
-  if (request.own_counts) {
-    return planned_.contains(fixed_key(fixed(request.collective).unequal, request));
+const PlannedProgram* Schedules::find_planned(const ScheduleRequest& request) const {
+  const FixedAlgorithms& named = fixed(request.collective);
+  if (request.own_counts) return known(fixed_key(named.unequal, request), request);
+  if (const PlannedProgram* const given = find_given(request)) {
+    return breaks_order(*given, request) ? nullptr : given;
   }
-  if (find_given(request) != nullptr) return true;
-  if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return false;
-  const auto planned = [&](const std::string& name) -> const PlannedProgram* {
-    const auto found = planned_.find(fixed_key(name, request));
-    return found == planned_.end() ? nullptr : found->second.get();
-  };
-  const Key first = key_of(find_choice(request), request);
-  if (!planned_.contains(first)) return false;
-  const PlannedProgram* program = known(first, request);
-  if (program == nullptr) program = planned(fixed(request.collective).unequal);
-  if (program != nullptr && breaks_order(*program, request)) {
-    program = planned(fixed(request.collective).in_order);
-  }
-  return program != nullptr;
+  if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return nullptr;
+  const Key key = key_of(find_choice(request), request);
+  if (!planned_.contains(key)) return nullptr;
+  const PlannedProgram* program = known(key, request);
+  if (program == nullptr) program = known(fixed_key(named.unequal, request), request);
+  if (program == nullptr || !breaks_order(*program, request)) return program;
+  program = known(fixed_key(named.in_order, request), request);
+  return program == nullptr || breaks_order(*program, request) ? nullptr : program;
 }
 
-Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& request) {
-  if (request.own_counts) return &plan_fixed(fixed(request.collective).unequal, request);
-  Chosen* const chosen = has_fixed_choice(request) ? nullptr : &choose(request);
+Result<const PlannedProgram*> Schedules::serve(const ScheduleRequest& request) {
+  if (request.own_counts) return plan_fixed(fixed(request.collective).unequal, request);
+  Chosen* chosen = nullptr;
+  if (!has_fixed_choice(request)) {
+    const auto found = choose(request);
+    if (!found) return fail(found.error());
+    chosen = *found;
+  }
   const Choice choice = find_choice(request);
   const Key key = key_of(choice, request);
   if (!planned_.contains(key)) {
-    if (choice.index == kFixedChoice) {
-      (void)plan_fixed(choice.name.c_str(), request);
-    } else {
-      plan_chosen(chosen->schedules[choice.index], key, request);
-    }
+    const auto made = choice.index == kFixedChoice
+                          ? plan_fixed(choice.name, request)
+                          : plan_chosen(chosen->schedules[choice.index], key, request);
+    if (!made) return made;
   }
   const PlannedProgram* program = known(key, request);
-  if (program == nullptr) program = &plan_fixed(fixed(request.collective).unequal, request);
+  if (program == nullptr) {
+    const auto made = plan_fixed(fixed(request.collective).unequal, request);
+    if (!made) return made;
+    program = *made;
+  }
   if (!breaks_order(*program, request)) return program;
   // An algorithm keeps the order of ranks for some roots only: the program for this one decides.
   const char* const in_order = fixed(request.collective).in_order;
-  program = &plan_fixed(in_order, request);
-  const Key in_order_key = fixed_key(in_order, request);
-  if (breaks_order(*program, request) || known(in_order_key, request) == nullptr) {
+  const auto made = plan_fixed(in_order, request);
+  if (!made) return made;
+  if (breaks_order(**made, request) || known(fixed_key(in_order, request), request) == nullptr) {
     return fail(std::string("no schedule of ") + text_of(request.collective, request.root) +
                 (request.unequal_counts ? " with a count for each rank" : "") +
                 " keeps the order of ranks, and the operator does not commute");
   }
-  return program;
+  return *made;
 }
 
-void ChosenByModel::plan_chosen(tools::SelectedAlgorithm& selected, const Key& key,
-                                const ScheduleRequest& request) {
-  if (selected.algorithm.generator == nullptr && request.root != 0) {
-    // A searched schedule is for its root only.
-    tools::SelectedAlgorithm for_root =
-        tools::select_algorithm(selection_of(request, selected.algorithm.name));
-    for_root.rules = selected.rules;
-    (void)plan(for_root, key, request);
-  } else {
-    selected.parameters.root = request.root;
-    (void)plan(selected, key, request);
+Result<const PlannedProgram*> Schedules::plan_chosen(planner::PlannedSchedule& schedule,
+                                                     const Key& key,
+                                                     const ScheduleRequest& request) {
+  if (schedule.algorithm.generator != nullptr || request.root == 0) {
+    schedule.parameters.root = request.root;
+    return plan(schedule, key, request);
   }
+  // A searched schedule is for its root only.
+  const auto wanted = request_of(request, schedule.algorithm.name);
+  if (!wanted) return fail(wanted.error());
+  auto for_root = planner::make_schedule(*wanted);
+  if (!for_root) return fail(for_root.error());
+  for_root->rules = schedule.rules;
+  return plan(*for_root, key, request);
 }
 
 // The program of the image or of a file; null if none serves the request.
-const PlannedProgram* ChosenByModel::find_given(const ScheduleRequest& request) const {
+const PlannedProgram* Schedules::find_given(const ScheduleRequest& request) const {
   if (is_measuring_ || request.own_counts) return nullptr;
-  const auto file = from_files_.find({request.collective, request.root});
-  if (file != from_files_.end()) return &file->second;
+  const auto file = planned_.find({"", Source::kFile, request.collective, request.root});
+  if (file != planned_.end()) return &file->second.program;
   return image_ == nullptr ? nullptr : image_->find(request);
 }
 
-Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {
+Result<const PlannedProgram*> Schedules::obtain(const ScheduleRequest& request) {
   const std::lock_guard lock(mutex_);
-  return obtain_locked(request);
-}
-
-const PlannedProgram* ChosenByModel::find(const ScheduleRequest& request) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || !has_plan(request)) return nullptr;
-  const auto found = obtain_locked(request);
-  return found ? *found : nullptr;
-}
-
-Result<const PlannedProgram*> ChosenByModel::obtain_locked(const ScheduleRequest& request) {
+  if (const PlannedProgram* const planned = find_planned(request)) return planned;
   if (const PlannedProgram* const given = find_given(request)) {
-    if (breaks_order(*given, request)) {
-      return fail("the schedule '" + given->algorithm +
-                  "' does not keep the order of ranks, and the operator does not commute");
-    }
-    return given;
+    return fail("the schedule '" + given->algorithm +
+                "' does not keep the order of ranks, and the operator does not commute");
   }
-  try {
-    return serve(request);
-  } catch (const tools::Failure& failure) {
-    return fail(failure.line);
-  }
+  return serve(request);
 }
 
-}  // namespace
+const PlannedProgram* Schedules::find(const ScheduleRequest& request) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() ? find_planned(request) : nullptr;
+}
 
 Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint32_t ranks,
                                                    const std::vector<std::string>& files,
                                                    const Costs& costs,
                                                    std::shared_ptr<const ImagePrograms> image) {
-  auto schedules = std::make_unique<ChosenByModel>(rank, ranks, costs, std::move(image));
+  std::optional<predict::Model> model;
   if (!costs.model.empty()) {
-    tools::ModelOptions options;
-    options.model = costs.model;
-    try {
-      (void)tools::model_of(options);
-    } catch (const tools::Failure& failure) {
-      return fail(failure.line);
-    }
+    auto read = predict::read_model(costs.model);
+    if (!read) return fail(one_line(read.error().message));
+    model = *std::move(read);
   }
+  const std::uint32_t hosts = ranks / costs.ranks_per_host;
+  const bool has_hosts = costs.ranks_per_host > 1 && hosts > 1;
+  auto topology = topology::parse(has_hosts ? "hosts:" + std::to_string(hosts) + "x" +
+                                                  std::to_string(costs.ranks_per_host)
+                                            : "complete:" + std::to_string(ranks));
+  if (!topology) return fail(topology.error());
+  std::unique_ptr<Schedules> schedules(
+      new Schedules(rank, costs, std::move(model), *std::move(topology), std::move(image)));
   for (const std::string& file : files) {
     if (auto added = schedules->add_file(file); !added) return fail(added.error());
   }

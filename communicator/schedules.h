@@ -1,17 +1,28 @@
 #pragma once
 // The schedules of a communicator: for each collective and size the one that the model chooses, or
 // that a file holds, proven before it is used. Host only.
+//
+// Between a call and its schedule there are three caches: the last operations of a channel
+// (channel.h), because a call that comes again must allocate nothing; the choices and programs
+// here, because communicators of the same ranks choose and prove once; and the files of a host
+// (cache_file.h), so that not every rank of every job does so.
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "collectives/predict/model.h"
+#include "collectives/predict/predict.h"
 #include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/topology/topology.h"
+#include "planner/make/plan.h"
 
 namespace espalier::communicator {
 
@@ -32,7 +43,6 @@ struct ScheduleRequest {
   bool commutes = true;         // the operator
   bool unequal_counts = false;  // a count for each rank
   bool own_counts = false;      // of which each rank knows only its own: direct messages only
-  bool operator==(const ScheduleRequest&) const = default;
 };
 
 // What join() measures.
@@ -64,17 +74,85 @@ class Schedules {
   [[nodiscard]] static Result<std::unique_ptr<Schedules>> make(
       std::uint32_t rank, std::uint32_t ranks, const std::vector<std::string>& files,
       const Costs& costs, std::shared_ptr<const ImagePrograms> image = nullptr);
-  virtual ~Schedules() = default;
+  ~Schedules();
   // Returns the schedule for a call; it lives as long as this object. Errors: no schedule serves
   // the call; one that was chosen does not verify.
-  [[nodiscard]] virtual Result<const PlannedProgram*> obtain(const ScheduleRequest& request) = 0;
+  [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   // Whether obtain() finds the schedule at once. Otherwise it chooses and proves, which can take
   // seconds.
-  [[nodiscard]] virtual bool is_known(const ScheduleRequest& request) const = 0;
+  [[nodiscard]] bool is_known(const ScheduleRequest& request) const;
   // Returns the schedule if is_known() and no other thread chooses or proves one; otherwise null.
-  [[nodiscard]] virtual const PlannedProgram* find(const ScheduleRequest& request) = 0;
+  [[nodiscard]] const PlannedProgram* find(const ScheduleRequest& request);
   // Ends the measuring. `cost`: alike on all ranks.
-  virtual void measured(const NetworkCost& cost) = 0;
+  void measured(const NetworkCost& cost);
+
+ private:
+  // Where an algorithm comes from. The same one has other blocks if a choice fitted it.
+  enum class Source : std::uint8_t { kFile, kFixed, kChosen, kChosenInOrder };
+  // A program must not depend on earlier requests: ranks that share it with other communicators
+  // have other ones. So the key has all that it depends on: name, source, collective, root. A file
+  // has no name there.
+  using Key = std::tuple<std::string, Source, Collective::Value, std::uint32_t>;
+  struct Planned {
+    PlannedProgram program;
+    bool takes_unequal_counts = false;  // on every rank
+  };
+  // Which of the choices serves a request: one per collective. A reduce to another root than 0 has
+  // one of its own for operators that do not commute: there, programs of fewer algorithms keep the
+  // order of ranks.
+  using ChoiceKey = std::pair<Collective::Value, bool>;
+  struct Chosen;
+  // The algorithm for a request, unless it cannot have unequal counts. `index`: in Chosen, or
+  // kFixedChoice.
+  struct Choice {
+    std::string name;
+    std::size_t index = kFixedChoice;
+  };
+  static constexpr std::size_t kFixedChoice = SIZE_MAX;
+
+  // `model`: that of the costs' file; nothing: there is none. `topology`: all ranks.
+  Schedules(std::uint32_t rank, const Costs& costs, std::optional<predict::Model> model,
+            std::shared_ptr<const topology::Topology> topology,
+            std::shared_ptr<const ImagePrograms> image);
+  [[nodiscard]] Result<void> add_file(const std::string& path);
+  void set_network(const NetworkCost& cost);
+  [[nodiscard]] static Key fixed_key(const std::string& name, const ScheduleRequest& request) {
+    return {name, Source::kFixed, request.collective, request.root};
+  }
+  [[nodiscard]] static ChoiceKey choice_key(const ScheduleRequest& request);
+  [[nodiscard]] static Key key_of(const Choice& choice, const ScheduleRequest& request);
+  [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const;
+  [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
+  // All below: with mutex_.
+  [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
+  [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
+  // Returns what obtain() returns, if that has not to choose or prove; otherwise null.
+  [[nodiscard]] const PlannedProgram* find_planned(const ScheduleRequest& request) const;
+  [[nodiscard]] Result<Chosen*> choose(const ScheduleRequest& request);
+  [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
+  [[nodiscard]] const PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
+  [[nodiscard]] Result<const PlannedProgram*> plan(planner::PlannedSchedule& schedule,
+                                                   const Key& key, const ScheduleRequest& request);
+  [[nodiscard]] Result<const PlannedProgram*> plan_chosen(planner::PlannedSchedule& schedule,
+                                                          const Key& key,
+                                                          const ScheduleRequest& request);
+  [[nodiscard]] Result<const PlannedProgram*> plan_fixed(const std::string& name,
+                                                         const ScheduleRequest& request);
+  // `algorithm`: empty: the model chooses.
+  [[nodiscard]] Result<planner::PlanRequest> request_of(const ScheduleRequest& request,
+                                                        const std::string& algorithm) const;
+
+  std::uint32_t rank_, ranks_;
+  bool has_hosts_;  // of several ranks each
+  std::shared_ptr<const topology::Topology> topology_;
+  predict::Model model_ = predict::default_model();
+  predict::Conditions conditions_;
+  NetworkCost network_ = {};                    // a message_ps of 0: not known
+  std::shared_ptr<const ImagePrograms> image_;  // null: none
+  bool is_measuring_;
+  mutable std::mutex mutex_;  // of what is chosen and planned
+  std::map<ChoiceKey, std::unique_ptr<Chosen>> chosen_;
+  std::map<Key, Planned> planned_;
 };
 
 }  // namespace espalier::communicator

@@ -129,7 +129,7 @@ TEST_F(SchedulesTest, AFileThatIsKeptIsRead) {
   const std::vector<std::string> first = all_programs(3);
   for (const fs::path& path : kept("chosen-")) {
     if (path.string().find("allreduce") == std::string::npos) continue;
-    std::ofstream(path) << "1\n0\ncomplete:3\nallreduce\nring\n0\n\n\n\n\n\n\n0\n";
+    std::ofstream(path) << "1\n0\nring\n0\n0\n0\n0\n0\n0\n0\n0\n";
   }
   const std::vector<std::string> second = all_programs(3);
   EXPECT_NE(second, first);
@@ -158,11 +158,11 @@ TEST_F(SchedulesTest, AFileThatIsNoChoiceIsWrittenAnew) {
     std::ifstream(path).read(text.data(), static_cast<std::streamsize>(text.size()));
     texts.push_back(text);
   }
-  const std::string scan = "1\n0\ncomplete:3\nscan\n";
+  const std::string zeros = "0\n0\n0\n0\n0\n0\n0\n", scan = "1\n0\nchain\n" + zeros;
   for (const std::string& broken :
        {std::string(), std::string("{"), std::string("0\n0\n"), std::string("1\n1\n0\n"),
-        scan + "no such\n0\n\n\n\n\n\n\n0\n", scan + "chain\n0\n\n\n\n\n\n\n1\n0\n0\n0\n",
-        scan + "chain\n0\n\n\n\n\n\n\n0\nmore\n", scan + "chain\n0\n\n\n\n\n\n\n-1\n",
+        std::string("1\n0\nno such\n") + zeros + "0\n", scan + "1\n0\n0\n0\n", scan + "0\nmore\n",
+        scan + "-1\n", std::string("1\n0\nchain\n0\n0\n1\n0\n0\n0\n0\n0\n"),
         std::string("99999999999999999999\n"), texts[0].substr(0, texts[0].size() / 2)}) {
     for (const fs::path& path : kept("chosen-")) std::ofstream(path) << broken;
     EXPECT_EQ(all_programs(3), first) << broken;

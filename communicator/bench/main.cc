@@ -10,11 +10,13 @@
 #include "communicator/bench/measurement.h"
 #include "espalier/base/version.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/files/loaded_schedule.h"
+#include "planner/workload/workload.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/select/loaded_schedule.h"
-#include "tools/workload/workload.h"
+#include "tools/common/schedules.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 namespace {
@@ -140,7 +142,7 @@ void check_schedules(const std::vector<std::string>& paths,
                      const std::vector<reference::ReferenceInput>& rows) {
   for (const std::string& path : paths) {
     const std::string bytes = read_given(path, FileKind::kSchedule);
-    const LoadedSchedule loaded = load_schedule(path, {bytes.begin(), bytes.end()}, "");
+    const planner::LoadedSchedule loaded = load_schedule(path, {bytes.begin(), bytes.end()}, "");
     const Program& first = loaded.programs.front();
     if (std::any_of(rows.begin(), rows.end(), [&first](const reference::ReferenceInput& row) {
           return row.collective == first.collective && row.root == first.root;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "espalier/communicator.h"
-#include "tools/workload/reference.h"
+#include "planner/workload/reference.h"
 
 namespace espalier::bench {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "collectives/machine/affine.h"
 #include "espalier/base/little_endian.h"
-#include "firmware/node/affine.h"
 
 namespace espalier::node {
 namespace {

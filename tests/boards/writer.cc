@@ -1,14 +1,14 @@
 // writer BOARD: prints programs of all algorithms, one per line: the number of the program's status
-// on a node of that board by tools/image/board_limits.h (0: it loads), its name, and its descriptor
-// in hexadecimal.
+// on a node of that board by planner/board/board_limits.h (0: it loads), its name, and its
+// descriptor in hexadecimal.
 
 #include <cstdio>
 #include <initializer_list>
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "tools/image/board.h"
-#include "tools/image/board_limits.h"
+#include "planner/board/board.h"
+#include "planner/board/board_limits.h"
 
 namespace {
 
@@ -24,8 +24,8 @@ void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm,
   // A loader finds programs that are too large before it looks at the features.
   board::BoardFile::Limits with_features = limits;
   with_features.set_rotated_scratch(true);
-  Status status = tools::check_limits(with_features, program) ? Status::kOk : Status::kTooLarge;
-  if (status == Status::kOk && !tools::check_limits(limits, program)) {
+  Status status = planner::check_limits(with_features, program) ? Status::kOk : Status::kTooLarge;
+  if (status == Status::kOk && !planner::check_limits(limits, program)) {
     status = Status::kUnknownFeature;
   }
   std::printf("%u %s-%s-%u-%u ", static_cast<unsigned>(status),
@@ -38,7 +38,9 @@ void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm,
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const board::BoardFile board = tools::read_board(argv[1]);
+  const auto read = planner::read_board(argv[1]);
+  if (!read) return 2;
+  const board::BoardFile& board = *read;
   for (const Algorithm& algorithm : algorithms()) {
     const bool fat_tree = algorithm.where == Where::kFatTree;
     for (const std::uint32_t ranks :

@@ -10,14 +10,15 @@
 
 #include "collectives/verify/bounds/lower_bounds.h"
 #include "espalier/collectives/verify/verify.h"
+#include "planner/make/blocks.h"
+#include "planner/make/bound.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
+#include "tools/options/plan_options.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
+#include "tools/report/verify_source.h"
 #include "tools/report/witness.h"
-#include "tools/select/blocks.h"
-#include "tools/select/selection.h"
-#include "tools/select/verify_source.h"
 
 namespace espalier::tools {
 namespace {
@@ -91,8 +92,8 @@ void print_topology(const topology::Topology& topology) {
   std::printf("%s\n", json.dump().c_str());
 }
 
-void print_schedule(const Selection& selection) {
-  Source source(select_algorithm(selection));
+void print_schedule(const PlanOptions& selection) {
+  Source source(make_schedule(selection));
   const auto program = [&source](std::uint32_t node) -> const Program& {
     return source.program(node);
   };
@@ -104,7 +105,8 @@ void print_schedule(const Selection& selection) {
   }
   if (!verdict.valid) negative(source.name() + ": " + verdict.counterexample.message);
   const Program& first = source.program(0);
-  const std::int64_t blocks = allowed_blocks(first, cuts_messages(first) ? kBlocks : 1);
+  const std::int64_t blocks =
+      planner::allowed_blocks(first, planner::cuts_messages(first) ? kBlocks : 1);
   const Json json = {
       {"algorithm", source.name()},
       {"links", selection.links == "hop-by-hop" || verdict.bound_facts.neighbours ? "hop by hop"
@@ -112,7 +114,7 @@ void print_schedule(const Selection& selection) {
                                 : "routed, any links"},
       {"blocks", blocks},
       {"steps", count_value(first.counts[first.steps_ref], blocks)},
-      {"bound", bound_steps(verdict.lower_bounds, first, blocks)},
+      {"bound", planner::bound_steps(verdict.lower_bounds, first, blocks)},
       {"formula", bound_text(verdict.lower_bounds, first)},
       {"certificate", certificate_json(source.topology(), first, verdict.bound_facts,
                                        verdict.lower_bounds, verdict.bounds_limited)}};
@@ -120,7 +122,7 @@ void print_schedule(const Selection& selection) {
 }
 
 // Prints the schedule, unless the selection is refused.
-void print_if_any(const Selection& selection) {
+void print_if_any(const PlanOptions& selection) {
   try {
     print_schedule(selection);
   } catch (const Failure& failure) {
@@ -131,15 +133,15 @@ void print_if_any(const Selection& selection) {
 void print_all(const std::string& spec) {
   const auto topology = parse_topology(spec);
   print_topology(*topology);
-  for (const AlgorithmEntry& entry : algorithm_entries()) {
+  for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
     std::set<std::uint32_t> roots = {0};
     if (has_root(entry.collective)) roots.insert(topology->ranks() - 1);
     for (const std::uint32_t root : roots) {
       for (const Way& way : kWays) {
-        Selection selection{.topology = spec,
-                            .collective = collective_name(entry.collective),
-                            .algorithm = entry.name,
-                            .root = std::to_string(root)};
+        PlanOptions selection{.topology = spec,
+                              .collective = collective_name(entry.collective),
+                              .algorithm = entry.name,
+                              .root = std::to_string(root)};
         selection.links = way.links;
         selection.ports = way.ports;
         for (const std::string& parameter : entry.parameters) {

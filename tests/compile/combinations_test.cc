@@ -12,11 +12,12 @@
 #include <tuple>
 #include <vector>
 
+#include "planner/files/prove.h"
 #include "tests/directory_test.h"
 #include "tests/whole.h"
 #include "tools/common/failure.h"
-#include "tools/select/prove.h"
-#include "tools/select/selection.h"
+#include "tools/common/schedules.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools {
 namespace {
@@ -47,16 +48,16 @@ struct Outcome {
   [[nodiscard]] bool operator==(const Outcome&) const = default;
 };
 
-Outcome compiled(const Selection& selection) {
+Outcome compiled(const PlanOptions& selection) {
   try {
-    return {compile(select_algorithm(selection)), ""};
+    return {compile(make_schedule(selection)), ""};
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.exit_status, kBadInput) << failure.line;
     return {{}, failure.line};
   }
 }
 
-std::string text_of(const Selection& selection) {
+std::string text_of(const PlanOptions& selection) {
   std::string text = selection.topology + " " + selection.collective + " " + selection.algorithm;
   for (const auto& [option, value] : {std::pair{" --root ", selection.root},
                                       {" --run-length ", selection.run_length},
@@ -83,7 +84,7 @@ bool has_word(const std::string& line, const std::string& word) {
 
 // The refusal must be one line that names the refused algorithm, collective or option, without a
 // bare status name.
-void expect_clear(const std::string& line, const Selection& selection) {
+void expect_clear(const std::string& line, const PlanOptions& selection) {
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   const bool names = line.find(selection.algorithm) != std::string::npos ||
                      line.find(selection.collective) != std::string::npos ||
@@ -128,7 +129,7 @@ class Combinations : public DirectoryTest {
 
   // Compiles with every algorithm on this topology.
   void all_on(const std::string& topology, Tally& tally) {
-    for (const AlgorithmEntry& entry : algorithm_entries()) {
+    for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
       const std::uint32_t last = parse_topology(topology)->ranks() - 1;
       std::set<std::uint32_t> roots = {0};
       if (has_root(entry.collective)) roots.insert(last);
@@ -138,10 +139,10 @@ class Combinations : public DirectoryTest {
         for (const Way& way : kWays) {
           // In the small sample one of the others beside the first, in turn.
           if (small_sample() && &way != kWays && !sampled(turn_++, std::size(kWays) - 1)) continue;
-          Selection selection{.topology = topology,
-                              .collective = collective_name(entry.collective),
-                              .algorithm = entry.name,
-                              .root = std::to_string(root)};
+          PlanOptions selection{.topology = topology,
+                                .collective = collective_name(entry.collective),
+                                .algorithm = entry.name,
+                                .root = std::to_string(root)};
           selection.links = way.links;
           selection.ports = way.ports;
           one(selection, tally);
@@ -158,7 +159,7 @@ class Combinations : public DirectoryTest {
   }
 
  private:
-  static void one(const Selection& selection, Tally& tally) {
+  static void one(const PlanOptions& selection, Tally& tally) {
     SCOPED_TRACE(text_of(selection));
     const Outcome first = compiled(selection);
     if (kTwice) {
@@ -208,7 +209,7 @@ TEST_F(Combinations, AreTheSameTwiceAndVerify) {
     all.algorithms.merge(tally.algorithms);
   }
   EXPECT_GT(all.compiled, 25 * least);
-  EXPECT_EQ(all.algorithms.size(), algorithm_entries().size());
+  EXPECT_EQ(all.algorithms.size(), planner::algorithm_entries().size());
 }
 
 // The leaf algorithms' claimed bounds count the lanes of the branches.
@@ -229,14 +230,14 @@ TEST_F(Combinations, OfAllCapacitiesVerify) {
       for (std::size_t level = 0; level < lanes.size(); ++level) {
         spec += (level == 0 ? ",c=" : ",") + std::to_string(lanes[level]);
       }
-      for (const AlgorithmEntry& entry : algorithm_entries()) {
+      for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
         const bool leaf = entry.name.starts_with("leaf");
         // The other algorithms claim the bound that the verifier's own provable_bound() computes.
         if (!leaf && entry.name != "two-tree" && entry.name != "ring") continue;
-        Selection selection{.topology = spec,
-                            .collective = collective_name(entry.collective),
-                            .algorithm = entry.name,
-                            .root = "0"};
+        PlanOptions selection{.topology = spec,
+                              .collective = collective_name(entry.collective),
+                              .algorithm = entry.name,
+                              .root = "0"};
         selection.links = leaf ? "" : "hop-by-hop";
         SCOPED_TRACE(text_of(selection));
         const Outcome outcome = compiled(selection);

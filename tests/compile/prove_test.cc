@@ -1,21 +1,22 @@
 // `espalier compile` writes no schedule that is invalid or too large to verify.
 
-#include "tools/select/prove.h"
+#include "planner/files/prove.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 
+#include "planner/files/testing/changed_sum.h"
 #include "tools/common/failure.h"
-#include "tools/select/testing/changed_sum.h"
+#include "tools/common/schedules.h"
 
 namespace espalier::tools {
 namespace {
 
 Failure failure_of(const std::function<void(Program&)>& change) {
   try {
-    std::vector<std::uint8_t> bytes = changed_sum(change);
+    std::vector<std::uint8_t> bytes = planner::changed_sum(change);
     (void)prove_compiled("s.esp", bytes, false);
   } catch (const Failure& failure) {
     return failure;
@@ -24,11 +25,11 @@ Failure failure_of(const std::function<void(Program&)>& change) {
 }
 
 TEST(ProveCompiled, SaysForWhichN) {
-  std::vector<std::uint8_t> bytes = changed_sum([](Program&) {});
+  std::vector<std::uint8_t> bytes = planner::changed_sum([](Program&) {});
   const std::vector<std::uint8_t> before = bytes;
   EXPECT_EQ(prove_compiled("s.esp", bytes, false), "every N");
   EXPECT_EQ(bytes, before);
-  bytes = changed_sum([](Program& program) {
+  bytes = planner::changed_sum([](Program& program) {
     program.blocks_count = 1;
     program.blocks[0].block_bytes = 0;
   });

@@ -9,10 +9,10 @@
 #include "collectives/algorithms/testing/parameters.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/search.h"
+#include "planner/make/shape.h"
 #include "tests/contention/dice.h"
 #include "tests/contention/lowered.h"
 #include "tests/contention/placed.h"
-#include "tools/select/shape.h"
 
 namespace espalier::contention {
 namespace {

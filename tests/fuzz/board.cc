@@ -1,14 +1,13 @@
 // Fuzz target: any text is refused as a board's description with one line, or is one whose values
 // are in their ranges and whose defaults are filled in.
 
-#include "tools/image/board.h"
+#include "planner/board/board.h"
 
 #include <algorithm>
 
 #include "firmware/image/image.h"
+#include "planner/board/board_limits.h"
 #include "tests/fuzz/memory_file.h"
-#include "tools/common/failure.h"
-#include "tools/image/board_limits.h"
 
 namespace espalier::fuzz {
 namespace {
@@ -16,7 +15,7 @@ namespace {
 void examine(const board::BoardFile& file) {
   expect(!file.name().empty() && file.name().size() < kBoardNameBytes, "a board has a name");
   const auto* fields = file.limits().GetReflection();
-  for (const tools::Limit& limit : tools::limits_of_boards()) {
+  for (const planner::Limit& limit : planner::limits_of_boards()) {
     const auto* field = board::BoardFile::Limits::descriptor()->FindFieldByName(limit.name);
     const std::uint32_t value = fields->GetUInt32(file.limits(), field);
     expect(value >= std::min(limit.normal, 1u) && value <= limit.most,
@@ -32,11 +31,12 @@ void examine(const board::BoardFile& file) {
 
 void run(Input& input) {
   const MemoryFile file(input.rest(), input.left());
-  try {
-    examine(tools::read_board(file.path()));
-  } catch (const tools::Failure& failure) {
-    expect(failure.exit_status == tools::kBadInput && failure.line.find('\n') == std::string::npos,
-           "a refusal is one line");
+  const auto board = planner::read_board(file.path());
+  if (board) {
+    examine(*board);
+  } else {
+    expect(board.error().message.find('
+') == std::string::npos, "a refusal is one line");
   }
 }
 

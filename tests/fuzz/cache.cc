@@ -57,18 +57,30 @@ void check(const KeptChoice& choice) {
   }
 }
 
+// All origins are of this request.
+planner::PlanRequest request() {
+  planner::PlanRequest wanted;
+  wanted.topology = *topology::parse("complete:4");
+  wanted.collective = Collective::kAllreduce;
+  wanted.algorithm = *planner::find_entry(wanted.collective, "ring");
+  return wanted;
+}
+
 void obtain_choice(const Input& input) {
+  static const planner::PlanRequest wanted = request();
   write("choice", input);
   bool is_kept = false;
   const auto keeps = [&](const KeptChoice& choice) {
     check(choice);
     return is_kept = true;
   };
-  const auto choose = [] { return KeptChoice{{tools::ChosenOrigin{}}, {}}; };
-  const KeptChoice first = communicator::obtain_choice("choice", keeps, choose);
+  const auto choose = []() -> Result<KeptChoice> {
+    return KeptChoice{{planner::ChosenOrigin{wanted}}, {}};
+  };
+  const KeptChoice first = *communicator::obtain_choice("choice", wanted, keeps, choose);
   check(first);
   bool is_anew = false;
-  const KeptChoice again = communicator::obtain_choice("choice", keeps, [&] {
+  const KeptChoice again = *communicator::obtain_choice("choice", wanted, keeps, [&] {
     is_anew = true;
     return choose();
   });

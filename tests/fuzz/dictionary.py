@@ -16,7 +16,7 @@ SOURCES = {
     "key": ["firmware/image/key_file.cc"],
     "model": ["proto/model.proto", "collectives/predict/model_file.cc"],
     "msccl": ["tools/formats/msccl.cc", "tools/formats/msccl_file.cc"],
-    "options": ["firmware/node/boot_options.cc", "firmware/gateway/options.cc", "tools/workload/counts.cc"],
+    "options": ["firmware/node/boot_options.cc", "firmware/gateway/options.cc", "tools/options/workload_options.cc"],
     "topology": ["proto/topology.proto", "topology/topology.cc", "topology/fat_tree.cc", "topology/grid.cc", "topology/dragonfly.cc", "topology/custom_content.cc"],
 }
 

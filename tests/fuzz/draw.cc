@@ -16,6 +16,7 @@
 
 #include "collectives/predict/model.h"
 #include "espalier/collectives/verify/verify.h"
+#include "planner/make/blocks.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/program_edits.h"
 #include "tests/fuzz/schedule_file.h"
@@ -23,6 +24,7 @@
 #include "tests/mutation/wild_machines.h"
 #include "tools/commands/simulate.h"
 #include "tools/common/failure.h"
+#include "tools/common/schedules.h"
 #include "tools/draw/page.h"
 #include "tools/draw/picture.h"
 #include "tools/formats/chakra.h"
@@ -31,12 +33,11 @@
 #include "tools/formats/mscclpp.h"
 #include "tools/report/show_json.h"
 #include "tools/report/trace_json.h"
-#include "tools/select/blocks.h"
 
 namespace espalier::fuzz {
 namespace {
 
-using tools::LoadedSchedule;
+using planner::LoadedSchedule;
 
 constexpr std::int64_t kMaxSteps = 4096;
 constexpr std::int64_t kMaxExpanded = 1 << 14;
@@ -57,7 +58,7 @@ bool small(const LoadedSchedule& loaded, std::int64_t blocks) {
 }
 
 void draw(const LoadedSchedule& loaded, std::int64_t blocks) {
-  tools::check_form(loaded, blocks);
+  tools::or_bad_input(planner::check_form(loaded, blocks));
   if (phase_steps(loaded.programs.front(), blocks) == 0) return;
   expect(!tools::make_page(loaded, blocks, 1, {}).empty(), "a page is made");
   for (const tools::View view : {tools::View::kStep, tools::View::kTrees, tools::View::kLoad}) {
@@ -67,7 +68,7 @@ void draw(const LoadedSchedule& loaded, std::int64_t blocks) {
 
 void show(const LoadedSchedule& loaded, std::int64_t blocks) {
   (void)tools::schedule_json(loaded, -1, 0);
-  tools::check_form(loaded, blocks);
+  tools::or_bad_input(planner::check_form(loaded, blocks));
   (void)tools::schedule_json(loaded, -1, blocks);
   (void)tools::log_room(loaded.programs, blocks);
 }
@@ -143,7 +144,7 @@ void write_exports(const LoadedSchedule& loaded, std::int64_t blocks, unsigned f
 void examine(const std::vector<std::uint8_t>& file, unsigned work, unsigned wanted) {
   constexpr unsigned kFormats = std::size(tools::formats::kMscclReaders) + 2;
   const LoadedSchedule loaded = tools::load_schedule("input", file, "");
-  const std::int64_t blocks = tools::allowed_blocks(loaded.programs.front(), wanted);
+  const std::int64_t blocks = planner::allowed_blocks(loaded.programs.front(), wanted);
   if (!small(loaded, blocks)) return;
   draw(loaded, blocks);
   work %= 2 + kFormats;

@@ -36,11 +36,11 @@ struct SharedLog {
   EventLog::Counts counts;
 };
 
-const tools::LoadedSchedule& schedule_of(unsigned number) {
-  static const std::vector<tools::LoadedSchedule> all = [] {
-    std::vector<tools::LoadedSchedule> made;
+const planner::LoadedSchedule& schedule_of(unsigned number) {
+  static const std::vector<planner::LoadedSchedule> all = [] {
+    std::vector<planner::LoadedSchedule> made;
     for (const auto& each : kSchedules) {
-      tools::LoadedSchedule schedule;
+      planner::LoadedSchedule schedule;
       schedule.name = each.algorithm;
       schedule.topology = or_throw(topology::parse("complete:3"));
       const Algorithm* algorithm = find_algorithm(each.collective, each.algorithm);
@@ -103,7 +103,7 @@ void change(Input& input, SharedLog& log) {
   }
 }
 
-void draw(const tools::LoadedSchedule& schedule, const std::vector<EventLog>& logs) {
+void draw(const planner::LoadedSchedule& schedule, const std::vector<EventLog>& logs) {
   const tools::Trace trace = tools::make_trace(schedule, logs, 64, kBlocks, "clock");
   const auto json = tools::Json::parse(trace.json);
   expect(json.has_value(), "a trace is JSON");
@@ -117,7 +117,7 @@ void draw(const tools::LoadedSchedule& schedule, const std::vector<EventLog>& lo
 }  // namespace
 
 void run(Input& input) {
-  const tools::LoadedSchedule& schedule = schedule_of(input.below(std::size(kSchedules)));
+  const planner::LoadedSchedule& schedule = schedule_of(input.below(std::size(kSchedules)));
   std::vector<SharedLog> shared;
   for (const Program& program : schedule.programs) shared.push_back(whole_log(program));
   while (input.left() > 0) change(input, shared[input.below(kNodes)]);

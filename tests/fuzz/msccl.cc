@@ -4,11 +4,12 @@
 #include <string>
 
 #include "espalier/topology/topology.h"
+#include "planner/files/loaded_schedule.h"
 #include "tests/fuzz/expect.h"
 #include "tools/common/failure.h"
+#include "tools/common/schedules.h"
 #include "tools/formats/msccl_file.h"
 #include "tools/formats/msccl_import.h"
-#include "tools/select/loaded_schedule.h"
 
 namespace espalier::fuzz {
 namespace {
@@ -30,7 +31,7 @@ void examine(const std::string& text) {
   const auto topology = topology::parse("complete:" + std::to_string(file.gpus.size()));
   expect(topology.has_value(), "there is a topology for every number of ranks");
   formats::ImportedMsccl imported = formats::import_msccl("input", file, **topology, {});
-  const LoadedSchedule loaded = load_schedule("imported", std::move(imported.bytes), "");
+  const planner::LoadedSchedule loaded = load_schedule("imported", std::move(imported.bytes), "");
   expect(loaded.programs.size() == file.gpus.size(), "a program for each rank");
   expect(loaded.programs.front().collective == file.collective, "the same collective");
 }

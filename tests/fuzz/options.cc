@@ -10,10 +10,11 @@
 
 #include "espalier/base/limits.h"
 #include "firmware/node/boot_options.h"
+#include "planner/workload/counts.h"
 #include "tests/fuzz/expect.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
-#include "tools/workload/counts.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::fuzz {
 namespace {

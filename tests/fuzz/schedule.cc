@@ -12,10 +12,10 @@
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
+#include "planner/make/shape.h"
 #include "tests/fuzz/expect.h"
 #include "tests/fuzz/program_edits.h"
 #include "tests/mutation/interpreter.h"
-#include "tools/select/shape.h"
 
 namespace espalier::fuzz {
 namespace {

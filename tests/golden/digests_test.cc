@@ -19,7 +19,7 @@
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/topology/topology.h"
-#include "tools/select/shape.h"
+#include "planner/make/shape.h"
 
 namespace espalier {
 namespace {

@@ -15,11 +15,11 @@
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
+#include "tools/options/plan_options.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
+#include "tools/report/verify_source.h"
 #include "tools/report/witness.h"
-#include "tools/select/selection.h"
-#include "tools/select/verify_source.h"
 
 namespace espalier::tools {
 namespace {
@@ -69,8 +69,8 @@ verify::Verdict proven(const graphs::NamedGraph& graph, Source& source) {
   return verdict;
 }
 
-Selection selection_of(const graphs::NamedGraph& graph, Collective collective,
-                       const char* algorithm) {
+PlanOptions selection_of(const graphs::NamedGraph& graph, Collective collective,
+                         const char* algorithm) {
   return {
       .topology = graph.spec, .collective = collective_name(collective), .algorithm = algorithm};
 }
@@ -82,7 +82,7 @@ constexpr std::pair<Collective, const char*> kShort[] = {
     {Collective::kAllgather, "time-expanded"}, {Collective::kReduceScatter, "time-expanded"}};
 
 void print_short(const graphs::NamedGraph& graph, Collective collective, const char* algorithm) {
-  Source source(select_algorithm(selection_of(graph, collective, algorithm)));
+  Source source(make_schedule(selection_of(graph, collective, algorithm)));
   const verify::Verdict verdict = proven(graph, source);
   const Json json = {
       {"short", collective_name(collective)},
@@ -96,8 +96,8 @@ void print_short(const graphs::NamedGraph& graph, Collective collective, const c
 
 void print_schedule(const graphs::NamedGraph& graph, Collective collective) {
   const bool exchanges = collective == Collective::kAllToAll;
-  Source source(select_algorithm(
-      selection_of(graph, collective, exchanges ? "packed-paths" : "packed-trees")));
+  Source source(
+      make_schedule(selection_of(graph, collective, exchanges ? "packed-paths" : "packed-trees")));
   const verify::Verdict verdict = proven(graph, source);
   const Program& first = source.program(0);
   const Count& steps = first.counts[first.steps_ref];

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/testing/results.h"
+#include "collectives/machine/affine.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/schedule/selection.h"
-#include "firmware/node/affine.h"
 
 namespace espalier::grid {
 

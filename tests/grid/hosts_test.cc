@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/testing/results.h"
+#include "planner/make/shape.h"
 #include "tests/grid/grid.h"
-#include "tools/select/shape.h"
 
 namespace espalier::grid {
 namespace {

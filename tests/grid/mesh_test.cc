@@ -9,8 +9,8 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/search.h"
+#include "planner/make/shape.h"
 #include "tests/grid/grid.h"
-#include "tools/select/shape.h"
 
 namespace espalier::grid {
 namespace {

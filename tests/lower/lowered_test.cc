@@ -15,8 +15,8 @@
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "espalier/collectives/search.h"
+#include "planner/make/shape.h"
 #include "tests/grid/grid.h"
-#include "tools/select/shape.h"
 
 namespace espalier::grid {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
-#include "tools/select/shape.h"
+#include "planner/make/shape.h"
 
 namespace espalier::mutation {
 namespace {

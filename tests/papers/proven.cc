@@ -10,7 +10,7 @@
 #include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
-#include "tools/select/shape.h"
+#include "planner/make/shape.h"
 
 namespace espalier::papers {
 namespace {

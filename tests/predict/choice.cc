@@ -9,7 +9,7 @@
 // the one that was taken. Candidates that are predicted to take 1.5 times the best are not
 // simulated: predictions are within 20 % of simulation (prediction_test.cc).
 
-#include "tools/choose/choice.h"
+#include "planner/choose/choice.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/workload/reference.h"
 #include "tests/csv_line.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
@@ -48,21 +49,21 @@ std::string time_text(predict::Picoseconds time) {
   return seconds_text(static_cast<double>(time) * 1e-12);
 }
 
-predict::Picoseconds simulated_time(const Choice& choice, const Estimate& estimate,
-                                    std::uint64_t bytes) {
-  const Candidate& candidate = choice.candidates()[estimate.candidate];
-  const Operator op = operator_of(choice.request());
-  return testing::simulated(*candidate.selected->topology, candidate.programs, op,
+predict::Picoseconds simulated_time(const planner::Choice& choice,
+                                    const planner::Estimate& estimate, std::uint64_t bytes) {
+  const planner::Candidate& candidate = choice.candidates()[estimate.candidate];
+  const Operator op = choice.request().op;
+  return testing::simulated(*candidate.schedule->topology, candidate.programs, op,
                             bytes / std::max(1u, element_bytes(op)), testing::LineCost{},
                             Switching::kCutThrough);
 }
 
-ChoiceRow make_row(const Choice& choice, std::uint64_t bytes) {
-  const Ranking ranking = choice.rank(bytes);
+ChoiceRow make_row(const planner::Choice& choice, std::uint64_t bytes) {
+  const planner::Ranking ranking = tools::or_bad_input(choice.rank(bytes));
   const predict::Picoseconds taken = simulated_time(choice, ranking.best(), bytes);
   predict::Picoseconds best = taken;
   std::size_t best_candidate = ranking.best().candidate;
-  for (const Estimate& one : ranking.estimates) {
+  for (const planner::Estimate& one : ranking.estimates) {
     if (one.candidate == ranking.best().candidate || one.time / 3 > ranking.best().time / 2)
       continue;
     const predict::Picoseconds time = simulated_time(choice, one, bytes);
@@ -73,22 +74,23 @@ ChoiceRow make_row(const Choice& choice, std::uint64_t bytes) {
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.2f",
                 best == 0 ? 1.0 : static_cast<double>(taken) / static_cast<double>(best));
-  const std::vector<Candidate>& candidates = choice.candidates();
+  const std::vector<planner::Candidate>& candidates = choice.candidates();
   const bool is_best = best_candidate == ranking.best().candidate;
   return {testing::csv_line(
-              {choice.request().selection.topology, choice.request().selection.collective,
-               std::to_string(bytes), candidates[ranking.best().candidate].name,
-               std::to_string(ranking.best().blocks), time_text(ranking.best().time),
-               time_text(taken), time_text(best), is_best ? "" : candidates[best_candidate].name,
-               ratio, time_text(ranking.bound)}),
+              {choice.request().plan.topology->spec(),
+               collective_name(choice.request().plan.collective), std::to_string(bytes),
+               candidates[ranking.best().candidate].name, std::to_string(ranking.best().blocks),
+               time_text(ranking.best().time), time_text(taken), time_text(best),
+               is_best ? "" : candidates[best_candidate].name, ratio, time_text(ranking.bound)}),
           best == 0 ? 0 : (taken - best) * 1000 / best};
 }
 
 std::vector<ChoiceRow> rows_of(const char* topology, Collective collective) {
-  ChoiceRequest request;
-  request.selection.topology = topology;
-  request.selection.collective = collective_name(collective);
-  const Choice choice(std::move(request));
+  planner::ChoiceRequest request;
+  request.plan.topology = *topology::parse(topology);
+  request.plan.collective = collective;
+  request.op = reference::default_operator(collective);
+  const planner::Choice choice = tools::or_bad_input(planner::Choice::make(std::move(request)));
   std::vector<ChoiceRow> rows;
   for (const std::uint64_t bytes : kSizesToChoose) {
     rows.push_back(make_row(choice, collective == Collective::kBarrier ? 0 : bytes));

@@ -15,9 +15,9 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
+#include "planner/make/shape.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
-#include "tools/select/shape.h"
 
 namespace espalier::predict {
 namespace {

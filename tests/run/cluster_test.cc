@@ -12,9 +12,9 @@
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
+#include "planner/workload/reference.h"
 #include "tools/launch/launcher.h"
 #include "tools/launch/link_tables.h"
-#include "tools/workload/reference.h"
 
 namespace espalier::launch {
 namespace {

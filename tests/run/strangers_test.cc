@@ -19,8 +19,8 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/hal/ofi/address.h"
+#include "planner/workload/reference.h"
 #include "tools/launch/launcher.h"
-#include "tools/workload/reference.h"
 
 namespace espalier::launch {
 namespace {

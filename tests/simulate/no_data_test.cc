@@ -20,8 +20,8 @@
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
 #include "espalier/topology/topology.h"
+#include "planner/make/shape.h"
 #include "tests/whole.h"
-#include "tools/select/shape.h"
 
 namespace espalier {
 namespace {

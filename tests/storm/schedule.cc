@@ -4,11 +4,11 @@
 #include <span>
 
 #include "collectives/algorithms/testing/parameters.h"
+#include "collectives/machine/affine.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
-#include "firmware/node/affine.h"
-#include "tools/select/shape.h"
+#include "planner/make/shape.h"
 
 namespace espalier::storm {
 namespace {

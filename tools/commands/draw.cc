@@ -6,15 +6,18 @@
 #include <optional>
 #include <string>
 
+#include "planner/files/schedule_set.h"
+#include "planner/make/blocks.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/common/schedules.h"
 #include "tools/draw/drawing.h"
 #include "tools/draw/page.h"
 #include "tools/draw/picture.h"
-#include "tools/select/blocks.h"
-#include "tools/select/schedule_set.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 namespace {
@@ -30,13 +33,13 @@ constexpr std::uint64_t kMaxDrawnBlocks = 4096;
 
 // Enough to see the period, if there is one.
 std::int64_t usual_blocks(const Program& program) {
-  const std::int64_t first = allowed_blocks(program, 1);
-  const std::int64_t more = allowed_blocks(program, 8);
+  const std::int64_t first = planner::allowed_blocks(program, 1);
+  const std::int64_t more = planner::allowed_blocks(program, 8);
   return phase_steps(program, first) == phase_steps(program, more) ? first : more;
 }
 
 // The first step with the most transfers; 0 if there is none.
-std::int64_t busiest_step(const LoadedSchedule& loaded, std::int64_t blocks) {
+std::int64_t busiest_step(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
   std::map<std::int64_t, std::uint64_t> counts;
   for (const Transfer& transfer : transfers(loaded.programs, blocks)) ++counts[transfer.step];
   std::int64_t busiest = 0;
@@ -82,9 +85,10 @@ void run_draw(const DrawArguments& arguments) {
   for (const std::string& path : {arguments.page, arguments.svg}) {
     if (!path.empty()) check_writable(path);
   }
-  const ScheduleSet set = read_schedules(arguments.file);
-  const ScheduleSet::Member& member = need_member(set, arguments.schedule, "a drawing");
-  const LoadedSchedule loaded = load_schedule(member.name, member.bytes, arguments.topology);
+  const planner::ScheduleSet set = read_schedules(arguments.file);
+  const planner::ScheduleSet::Member& member = need_member(set, arguments.schedule, "a drawing");
+  const planner::LoadedSchedule loaded =
+      load_schedule(member.name, member.bytes, arguments.topology);
   const topology::Topology& topology = *loaded.topology;
   if (topology.nodes() > kMaxNodes || topology.link_count() > kMaxLinks) {
     bad_input(topology.title() + " has " + counted(topology.nodes(), "node") + " and " +

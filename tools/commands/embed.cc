@@ -10,18 +10,19 @@
 #include "collectives/embed/groups.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/embed/placement.h"
+#include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/select/selection.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools {
 namespace {
 
 struct EmbedArguments {
-  Selection selection;
+  PlanOptions plan;
   std::string switching = "cut-through", seed = "1", budget = "60s", moves, period, group, tree;
   std::string output;
   Format format = Format::kText;
@@ -31,9 +32,9 @@ constexpr std::uint64_t kMaxMoves = 1'000'000'000'000;
 constexpr std::uint64_t kMaxSeconds = 1'000'000;
 
 // Whether an algorithm of this name is placed by groups of ranks, not rank by rank.
-bool has_groups(const Selection& selection) {
-  for (const AlgorithmEntry& entry : algorithm_entries()) {
-    if (entry.name == selection.algorithm && entry.has_groups) return true;
+bool has_groups(const PlanOptions& plan) {
+  for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
+    if (entry.name == plan.algorithm && entry.has_groups) return true;
   }
   return false;
 }
@@ -41,7 +42,7 @@ bool has_groups(const Selection& selection) {
 // Searches that end with the first placement without excess may have more moves.
 std::string moves_of(const EmbedArguments& arguments) {
   if (!arguments.moves.empty()) return arguments.moves;
-  const bool is_by_slots = arguments.switching == "cut-through" && !has_groups(arguments.selection);
+  const bool is_by_slots = arguments.switching == "cut-through" && !has_groups(arguments.plan);
   return is_by_slots ? "200000000" : "10000000";
 }
 
@@ -56,11 +57,11 @@ embed::Search search_of(const EmbedArguments& arguments, const topology::Topolog
   embed::Search search;
   search.switching =
       arguments.switching == "cut-through" ? Switching::kCutThrough : Switching::kStoreAndForward;
-  search.root_moves = arguments.selection.root == "any";
+  search.root_moves = arguments.plan.root == "any";
   if (!search.root_moves) {
     const std::string what = "--root on " + topology.title() + " (or any):";
     search.root = static_cast<std::uint32_t>(
-        whole_number(what, arguments.selection.root, 0, topology.ranks() - 1));
+        whole_number(what, arguments.plan.root, 0, topology.ranks() - 1));
   }
   search.seed = whole_number("--seed", arguments.seed, 0, ~std::uint64_t{0} >> 1);
   search.moves = whole_number("--moves", moves_of(arguments), 1, kMaxMoves);
@@ -80,16 +81,16 @@ std::string tree_of(const EmbedArguments& arguments) {
 
 // The command that finds the same, all that matters written out.
 std::string command_of(const EmbedArguments& arguments) {
-  const Selection& selection = arguments.selection;
-  std::string text = "espalier embed --topology " + selection.topology + " --collective " +
-                     selection.collective + " --algorithm " + selection.algorithm;
+  const PlanOptions& plan = arguments.plan;
+  std::string text = "espalier embed --topology " + plan.topology + " --collective " +
+                     plan.collective + " --algorithm " + plan.algorithm;
   const auto add = [&text](const char* option, const std::string& value) {
     if (!value.empty()) text += std::string(" ") + option + " " + value;
   };
-  add("--run-length", selection.run_length);
+  add("--run-length", plan.run_length);
   add("--group", arguments.group);
   if (!arguments.group.empty()) add("--tree", tree_of(arguments));
-  add("--root", selection.root);
+  add("--root", plan.root);
   add("--switching", arguments.switching);
   add("--period", arguments.period);
   add("--seed", arguments.seed);
@@ -149,8 +150,7 @@ embed::GroupPlacement place_groups(const EmbedArguments& arguments,
   embed::GroupPlacement found =
       embed::find_groups(topology, embed::Routes(topology), shape, tree, search);
   if (!search.root_moves && found.placement.node_of.front() != search.root) {
-    bad_input("rank " + arguments.selection.root +
-              " is no corner of its group; expected one that is");
+    bad_input("rank " + arguments.plan.root + " is no corner of its group; expected one that is");
   }
   return found;
 }
@@ -159,9 +159,9 @@ embed::GroupPlacement place_groups(const EmbedArguments& arguments,
 topology::Embedding find_by_groups(const EmbedArguments& arguments,
                                    const topology::Topology& topology, const embed::Search& search,
                                    embed::Placement& placement) {
-  const Selection& selection = arguments.selection;
-  const bool reduces = selection.collective == "reduce";
-  if ((!reduces && selection.collective != "broadcast") || !selection.run_length.empty()) {
+  const PlanOptions& plan = arguments.plan;
+  const bool reduces = plan.collective == "reduce";
+  if ((!reduces && plan.collective != "broadcast") || !plan.run_length.empty()) {
     bad_input(
         "fractional-mesh is a broadcast or reduce whose runs are as long as a group has ranks; "
         "expected --collective broadcast or reduce, and --group RxC");
@@ -189,7 +189,7 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
     embedding.groups.push_back({group.parent, group.is_right});
   }
   if (reduces) {
-    embedding = topology::reversed(std::move(embedding), selection.collective);
+    embedding = topology::reversed(std::move(embedding), plan.collective);
     placement.node_of = embedding.node_of;
   }
   return embedding;
@@ -211,31 +211,31 @@ void check_cuts(const topology::Topology& topology, const embed::Traffic& traffi
 
 topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search& search,
                                   embed::Placement& placement) {
-  Selection selection = arguments.selection;
-  selection.root = "0";
-  selection.embedding = "none";
-  const SelectedAlgorithm selected = select_algorithm(selection);
-  check_size(*selected.topology);
-  if (auto placeable = embed::check_placeable(selected.algorithm.collective); !placeable) {
-    bad_input(selection.collective + " takes no embedding: " + placeable.error().message);
+  PlanOptions plan = arguments.plan;
+  plan.root = "0";
+  plan.embedding = "none";
+  const planner::PlannedSchedule schedule = make_schedule(plan);
+  check_size(*schedule.topology);
+  if (auto placeable = embed::check_placeable(schedule.algorithm.collective); !placeable) {
+    bad_input(plan.collective + " takes no embedding: " + placeable.error().message);
   }
-  if (!selected.algorithm.any_topology) {
-    bad_input("algorithm '" + selected.algorithm.name + "' is for " +
-              selected.algorithm.topologies + " as they are; expected one for any topology");
+  if (!schedule.algorithm.any_topology) {
+    bad_input("algorithm '" + schedule.algorithm.name + "' is for " +
+              schedule.algorithm.topologies + " as they are; expected one for any topology");
   }
-  if (selected.algorithm.max_run_length > 0 && selected.parameters.run_length == 0) {
-    bad_input("an embedding of " + selected.algorithm.name +
+  if (schedule.algorithm.max_run_length > 0 && schedule.parameters.run_length == 0) {
+    bad_input("an embedding of " + schedule.algorithm.name +
               " is for one run length; expected --run-length");
   }
-  Programs programs(selected.nodes);
-  for (std::uint32_t node = 0; node < selected.nodes; ++node)
-    generate(selected, node, programs[node]);
+  Programs programs(schedule.nodes);
+  for (std::uint32_t node = 0; node < schedule.nodes; ++node)
+    or_bad_input(planner::generate(schedule, node, programs[node]));
   const embed::Traffic traffic = embed::traffic_of(programs);
   if (search.period == 0) search.period = embed::whole_period(traffic);
-  check_cuts(*selected.topology, traffic, search);
-  placement = embed::find_placement(embed::Routes(*selected.topology), traffic, search);
+  check_cuts(*schedule.topology, traffic, search);
+  placement = embed::find_placement(embed::Routes(*schedule.topology), traffic, search);
   topology::Embedding embedding;
-  embedding.run_length = selected.parameters.run_length;
+  embedding.run_length = schedule.parameters.run_length;
   return embedding;
 }
 
@@ -245,21 +245,21 @@ void report(const EmbedArguments& arguments, const topology::Topology& topology,
   if (arguments.format == Format::kJson) {
     print_json({{"file", arguments.output},
                 {"topology", topology.spec()},
-                {"collective", arguments.selection.collective},
-                {"algorithm", arguments.selection.algorithm},
+                {"collective", arguments.plan.collective},
+                {"algorithm", arguments.plan.algorithm},
                 {"root", placement.node_of.front()},
                 {"switching", arguments.switching},
                 {"latency", placement.latency}});
     return;
   }
-  const bool ends_at_root = arguments.selection.collective == "reduce";
-  std::printf(
-      "%s: %s by %s on %s, root %u: %s; %s first block after %lld %s\n",
-      one_line(arguments.output).c_str(), arguments.selection.collective.c_str(),
-      arguments.selection.algorithm.c_str(), topology.title().c_str(), placement.node_of.front(),
-      stored ? "no link carries more than the period" : "no link twice in a slot",
-      ends_at_root ? "the root's" : "the last rank's", static_cast<long long>(placement.latency),
-      has_groups(arguments.selection) ? "steps" : "hops");
+  const bool ends_at_root = arguments.plan.collective == "reduce";
+  std::printf("%s: %s by %s on %s, root %u: %s; %s first block after %lld %s\n",
+              one_line(arguments.output).c_str(), arguments.plan.collective.c_str(),
+              arguments.plan.algorithm.c_str(), topology.title().c_str(), placement.node_of.front(),
+              stored ? "no link carries more than the period" : "no link twice in a slot",
+              ends_at_root ? "the root's" : "the last rank's",
+              static_cast<long long>(placement.latency),
+              has_groups(arguments.plan) ? "steps" : "hops");
 }
 
 // Refuses a search that found none, and says how near it came.
@@ -286,7 +286,7 @@ void check_found(const EmbedArguments& arguments, const embed::Search& search,
 
 void run_embed(const EmbedArguments& arguments) {
   check_writable(arguments.output);
-  const auto topology = parse_topology(arguments.selection.topology);
+  const auto topology = parse_topology(arguments.plan.topology);
   embed::Search search = search_of(arguments, *topology);
   embed::Placement placement;
   topology::Embedding embedding;
@@ -303,7 +303,7 @@ void run_embed(const EmbedArguments& arguments) {
     search.progress = [&](double of_moves) {
       progress.show(std::min(1.0, std::max(of_moves, of_budget)));
     };
-    const bool groups = has_groups(arguments.selection);
+    const bool groups = has_groups(arguments.plan);
     for (const auto& [option, value] :
          {std::pair{"--group", &arguments.group}, std::pair{"--tree", &arguments.tree}}) {
       if (groups || value->empty()) continue;
@@ -319,8 +319,8 @@ void run_embed(const EmbedArguments& arguments) {
   }
   check_found(arguments, search, placement, is_late);
   embedding.topology = topology->spec();
-  embedding.collective = arguments.selection.collective;
-  embedding.algorithm = arguments.selection.algorithm;
+  embedding.collective = arguments.plan.collective;
+  embedding.algorithm = arguments.plan.algorithm;
   embedding.switching = search.switching;
   embedding.node_of = placement.node_of;
   embedding.found_by = command_of(arguments);
@@ -335,13 +335,12 @@ void add_embed(Command app) {
   Command command =
       app.add_command("embed", "Searches for a placement of the ranks on links that suffice");
   const auto arguments = std::make_shared<EmbedArguments>();
-  Selection& selection = arguments->selection;
-  command.text("--topology", selection.topology, "As for 'espalier compile'").required();
-  command.text("--collective", selection.collective, "broadcast, reduce or allreduce").required();
-  command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();
-  command.text("--root", selection.root, "the rank that is the root, or any")
-      .show_default(selection.root);
-  command.text("--run-length", selection.run_length, "fractional trees: r, blocks per run");
+  PlanOptions& plan = arguments->plan;
+  command.text("--topology", plan.topology, "As for 'espalier compile'").required();
+  command.text("--collective", plan.collective, "broadcast, reduce or allreduce").required();
+  command.text("--algorithm", plan.algorithm, "one that 'espalier list' names").required();
+  command.text("--root", plan.root, "the rank that is the root, or any").show_default(plan.root);
+  command.text("--run-length", plan.run_length, "fractional trees: r, blocks per run");
   const std::vector<std::string> switching = {"cut-through", "store-and-forward"};
   command
       .word(

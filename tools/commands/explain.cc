@@ -4,18 +4,20 @@
 #include <iostream>
 #include <memory>
 
-#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/resolve.h"
+#include "tools/options/workload_options.h"
 #include "tools/report/explain_report.h"
 
 namespace espalier::tools {
 namespace {
 
 struct ExplainArguments {
-  Selection selection;
+  PlanOptions plan;
   OperatorOptions combining;
   ModelOptions model;
   std::vector<std::string> sizes;
@@ -38,7 +40,7 @@ PortModel ports_of(const std::string& name) {
 }
 
 std::vector<std::uint64_t> sizes_of(const ExplainArguments& arguments) {
-  if (arguments.selection.collective == collective_name(Collective::kBarrier)) {
+  if (arguments.plan.collective == collective_name(Collective::kBarrier)) {
     if (!arguments.sizes.empty()) bad_input("a barrier has no bytes; expected no --bytes");
     return {0};
   }
@@ -54,40 +56,44 @@ std::vector<std::uint64_t> sizes_of(const ExplainArguments& arguments) {
   return sizes;
 }
 
-std::string draw_plot(const Choice& choice, const std::vector<std::uint64_t>& sizes) {
-  std::vector<Ranking> rankings;
+std::string draw_plot(const planner::Choice& choice, const std::string& topology,
+                      const std::vector<std::uint64_t>& sizes) {
+  std::vector<planner::Ranking> rankings;
   Progress progress("predicting");
   std::uint64_t size = std::max<std::uint64_t>(8, sizes.front());
   for (std::uint32_t power = 0; power <= kPlotPowers; ++power, size *= 2) {
     if (size > sizes.back() && !rankings.empty()) break;
-    rankings.push_back(choice.rank(size, true));
+    rankings.push_back(or_bad_input(choice.rank(size, true)));
     progress.show(static_cast<double>(power) / kPlotPowers);
   }
-  return explain_svg(choice, rankings);
+  return explain_svg(choice, topology, rankings);
 }
 
 void run_explain(const ExplainArguments& arguments) {
   if (!arguments.plot.empty()) check_writable(arguments.plot);
   const std::vector<std::uint64_t> sizes = sizes_of(arguments);
   const BoardLimits limits(arguments.model.board);
-  ChoiceRequest request;
-  request.selection = arguments.selection;
-  request.combining = arguments.combining;
+  planner::ChoiceRequest request;
+  request.plan = plan_request(arguments.plan);
+  request.op = operator_of(request.plan.collective, arguments.combining);
   request.model = model_of(arguments.model);
   request.conditions.switching = arguments.switching;
   request.conditions.ranks_on_host = ranks_per_host(arguments.model.ranks_per_host, request.model);
   request.limits = limits.get();
   request.ports = ports_of(arguments.node_ports);
-  const Choice choice(std::move(request));
-  std::vector<Ranking> rankings;
+  const planner::Choice choice = or_bad_input(planner::Choice::make(std::move(request)));
+  const std::string& topology = arguments.plan.topology;
+  std::vector<planner::Ranking> rankings;
   rankings.reserve(sizes.size());
-  for (const std::uint64_t size : sizes) rankings.push_back(choice.rank(size, arguments.all));
+  for (const std::uint64_t size : sizes) {
+    rankings.push_back(or_bad_input(choice.rank(size, arguments.all)));
+  }
   if (!arguments.plot.empty()) {
-    const std::string svg = draw_plot(choice, sizes);
+    const std::string svg = draw_plot(choice, topology, sizes);
     write_file(arguments.plot, {reinterpret_cast<const std::uint8_t*>(svg.data()), svg.size()});
   }
-  std::cout << (arguments.format == Format::kJson ? explain_json(choice, rankings)
-                                                  : explain_text(choice, rankings))
+  std::cout << (arguments.format == Format::kJson ? explain_json(choice, topology, rankings)
+                                                  : explain_text(choice, topology, rankings))
             << std::flush;
 }
 
@@ -97,12 +103,12 @@ void add_explain(Command app) {
   Command command = app.add_command(
       "explain", "Ranks the algorithms for a collective, and says why each was taken or not");
   const auto arguments = std::make_shared<ExplainArguments>();
-  Selection& selection = arguments->selection;
-  add_selection(command, selection, true);
+  PlanOptions& plan = arguments->plan;
+  add_plan_options(command, plan, true);
   command.option("--algorithm")
       .describe("auto: all of them; a name: that one, with every parameter that it may have");
-  add_schedule_window(command, selection);
-  add_links(command, selection);
+  add_schedule_window(command, plan);
+  add_links(command, plan);
   command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
       .show_default("8,4KiB,64KiB,1MiB,64MiB");
   add_operator_options(command, arguments->combining);

@@ -8,18 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "tools/choose/resolve.h"
+#include "planner/files/schedule_set.h"
+#include "planner/make/blocks.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/common/schedules.h"
 #include "tools/formats/chakra.h"
 #include "tools/formats/goal.h"
 #include "tools/formats/msccl.h"
 #include "tools/formats/mscclpp.h"
 #include "tools/formats/ompi_rules.h"
-#include "tools/select/blocks.h"
-#include "tools/select/schedule_set.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/resolve.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 namespace {
@@ -31,16 +34,16 @@ struct ExportArguments {
 
 constexpr std::uint64_t kMaxExportedBlocks = 1'000'000;
 
-LoadedSchedule load(const ExportArguments& arguments) {
-  const ScheduleSet set = read_schedules(arguments.file);
-  const ScheduleSet::Member& member = need_member(set, arguments.schedule, "an export");
-  LoadedSchedule loaded = load_schedule(member.name, member.bytes, arguments.topology);
+planner::LoadedSchedule load(const ExportArguments& arguments) {
+  const planner::ScheduleSet set = read_schedules(arguments.file);
+  const planner::ScheduleSet::Member& member = need_member(set, arguments.schedule, "an export");
+  planner::LoadedSchedule loaded = load_schedule(member.name, member.bytes, arguments.topology);
   formats::prove(loaded);
   return loaded;
 }
 
 std::int64_t blocks_of(const ExportArguments& arguments, const Program& program) {
-  if (arguments.blocks.empty()) return allowed_blocks(program, 1);
+  if (arguments.blocks.empty()) return planner::allowed_blocks(program, 1);
   return chosen_blocks(arguments.blocks, kMaxExportedBlocks, program);
 }
 
@@ -65,7 +68,7 @@ void add_mscclpp(Command exporter) {
   command.set_footer("Example:\n  espalier export mscclpp b.esp --blocks 8 -o b.json");
   command.set_action([arguments] {
     check_writable(arguments->output);
-    const LoadedSchedule loaded = load(*arguments);
+    const planner::LoadedSchedule loaded = load(*arguments);
     const std::int64_t blocks = blocks_of(*arguments, loaded.programs.front());
     write_text(arguments->output, formats::write_mscclpp(loaded, blocks));
   });
@@ -81,7 +84,8 @@ void add_size_options(Command command, ExportArguments& arguments) {
                "they take none");
 }
 
-formats::SizedOperations load_sized(const ExportArguments& arguments, LoadedSchedule& loaded) {
+formats::SizedOperations load_sized(const ExportArguments& arguments,
+                                    planner::LoadedSchedule& loaded) {
   loaded = load(arguments);
   const bool is_barrier = loaded.programs.front().collective == Collective::kBarrier;
   if (is_barrier != arguments.bytes.empty()) {
@@ -115,7 +119,7 @@ void add_msccl(Command exporter) {
   command.set_action([arguments] {
     check_writable(arguments->output);
     const formats::MscclReader& reader = reader_of(arguments->reader);
-    const LoadedSchedule loaded = load(*arguments);
+    const planner::LoadedSchedule loaded = load(*arguments);
     const std::int64_t blocks = blocks_of(*arguments, loaded.programs.front());
     write_text(arguments->output, formats::write_msccl(loaded, blocks, reader));
   });
@@ -131,7 +135,7 @@ void add_goal(Command exporter) {
       "Example:\n  espalier export goal b.esp --bytes 1MiB -o b.goal");
   command.set_action([arguments] {
     check_writable(arguments->output);
-    LoadedSchedule loaded;
+    planner::LoadedSchedule loaded;
     write_text(arguments->output, formats::write_goal(load_sized(*arguments, loaded)));
   });
 }
@@ -161,7 +165,7 @@ void add_chakra(Command exporter) {
     };
     check_prefix(arguments->output);
     check_writable(path(0));
-    LoadedSchedule loaded;
+    planner::LoadedSchedule loaded;
     const formats::SizedOperations sized = load_sized(*arguments, loaded);
     for (std::uint32_t node = 1; node < sized.bytes.size(); ++node) check_writable(path(node));
     const char* const collective = collective_name(loaded.programs.front().collective);
@@ -175,7 +179,7 @@ void add_chakra(Command exporter) {
 }
 
 struct OmpiArguments {
-  Selection selection;
+  std::string topology;
   std::vector<std::string> collectives;
   ModelOptions model;
   std::string output;
@@ -194,8 +198,8 @@ void run_ompi(const OmpiArguments& arguments) {
     }
     wanted.push_back(known[static_cast<std::size_t>(found - names.begin())]);
   }
-  ChoiceRequest request;
-  request.selection = arguments.selection;
+  planner::ChoiceRequest request;
+  request.plan.topology = parse_topology(arguments.topology);
   request.model = model_of(arguments.model);
   write_text(arguments.output, formats::write_ompi_rules(request, wanted.empty() ? known : wanted));
 }
@@ -204,7 +208,7 @@ void add_ompi(Command exporter) {
   Command command = exporter.add_command(
       "ompi", "Writes dynamic rules for Open MPI's collectives, from the predictions of auto");
   const auto arguments = std::make_shared<OmpiArguments>();
-  command.text("--topology", arguments->selection.topology, "The topology").required();
+  command.text("--topology", arguments->topology, "The topology").required();
   command.list("--collective", arguments->collectives,
                "Only these, separated by commas; default: all that both libraries have");
   command.text("--model", arguments->model.model,

@@ -4,12 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/formats/msccl_import.h"
-#include "tools/select/selection.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
-#include "tools/select/selection.h"
 
 namespace espalier::tools {
 namespace {
@@ -110,16 +110,16 @@ void list_embeddings(Format format) {
 }
 
 // Why the algorithm cannot run here; null if it can.
-const char* missing(const AlgorithmEntry& entry) {
+const char* missing(const planner::AlgorithmEntry& entry) {
   const bool may_miss = entry.search != nullptr && entry.search->missing != nullptr;
   return may_miss ? entry.search->missing() : nullptr;
 }
 
 void list(Format format) {
-  const std::vector<AlgorithmEntry>& all = algorithm_entries();
+  const std::vector<planner::AlgorithmEntry>& all = planner::algorithm_entries();
   if (format == Format::kJson) {
     auto rows = Json::array();
-    for (const AlgorithmEntry& entry : all) {
+    for (const planner::AlgorithmEntry& entry : all) {
       rows.push_back(
           {{"collective", collective_name(entry.collective)},
            {"algorithm", entry.name},
@@ -139,8 +139,8 @@ void list(Format format) {
     return;
   }
   std::size_t width = 0;
-  for (const AlgorithmEntry& entry : all) width = std::max(width, entry.name.size());
-  for (const AlgorithmEntry& entry : all) {
+  for (const planner::AlgorithmEntry& entry : all) width = std::max(width, entry.name.size());
+  for (const planner::AlgorithmEntry& entry : all) {
     std::string text = entry.summary;
     if (entry.needs_commutative) {
       text += has_root(entry.collective) ? "; for some roots the operator must commute"

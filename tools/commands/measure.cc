@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 
+#include "planner/workload/reference.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
@@ -15,7 +16,6 @@
 #include "tools/common/processors.h"
 #include "tools/launch/start_cluster.h"
 #include "tools/report/measure_report.h"
-#include "tools/workload/reference.h"
 
 namespace espalier::tools {
 namespace {

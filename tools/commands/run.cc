@@ -6,14 +6,16 @@
 #include <memory>
 #include <string>
 
-#include "tools/choose/resolve.h"
+#include "planner/workload/counts.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
 #include "tools/launch/start_cluster.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/resolve.h"
+#include "tools/options/workload_options.h"
 #include "tools/run/schedules.h"
-#include "tools/workload/counts.h"
 
 namespace espalier::tools {
 namespace {
@@ -188,9 +190,9 @@ void add_run(Command app) {
   const auto options = std::make_shared<RunOptions>();
   Option file =
       command.text("file", options->file, "A schedule file; without one, a schedule is compiled");
-  add_selection(command, options->selection, false);
-  add_links(command, options->selection);
-  add_limits(command, options->selection.limits);
+  add_plan_options(command, options->plan, false);
+  add_links(command, options->plan);
+  add_limits(command, options->plan.limits);
   command.option("--links").describe(
       "routed: a node reaches every peer of its program; hop-by-hop: it has an endpoint for each "
       "lane to a neighbour and no others (a selection is lowered for that, a file must "
@@ -201,9 +203,9 @@ void add_run(Command app) {
         "--lambda", "--ratio", "--ports", "--limits", "--embedding"}) {
     command.option(name).excludes(file);
   }
-  command.option("--topology").show_default(options->selection.topology);
-  command.option("--collective").show_default(options->selection.collective);
-  command.option("--algorithm").show_default(options->selection.algorithm);
+  command.option("--topology").show_default(options->plan.topology);
+  command.option("--collective").show_default(options->plan.collective);
+  command.option("--algorithm").show_default(options->plan.algorithm);
   add_message_options(command, *options);
   command.text("--board", options->board,
                "A board's description or its folder: the schedule must keep the limits of its "
@@ -218,8 +220,8 @@ void add_run(Command app) {
   command.set_action([options, command] {
     // Without --window the schedule allows its default, and nodes issue as much as it allows.
     if (command.option("--window").is_given()) {
-      options->selection.window = std::to_string(options->launch.window);
-      options->selection.window_is_limit = true;
+      options->plan.window = std::to_string(options->launch.window);
+      options->plan.window_is_limit = true;
     }
     options->alpha_given = command.option("--alpha").is_given();
     options->beta_given = command.option("--beta").is_given();

@@ -8,15 +8,19 @@
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/files/schedule_set.h"
+#include "planner/make/blocks.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/common/schedules.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/workload_options.h"
 #include "tools/report/bound.h"
+#include "tools/report/selection_report.h"
 #include "tools/report/show_json.h"
 #include "tools/report/show_text.h"
-#include "tools/select/blocks.h"
-#include "tools/select/schedule_set.h"
 
 namespace espalier::tools {
 namespace {
@@ -39,7 +43,7 @@ std::string rules_text(const Program& program) {
   return text;
 }
 
-void print_header(const LoadedSchedule& loaded) {
+void print_header(const planner::LoadedSchedule& loaded) {
   const Program& program = loaded.programs.front();
   std::printf("%s: %s by %s on %s\n", one_line(loaded.name).c_str(),
               collective_name(program.collective), program.algorithm,
@@ -74,7 +78,7 @@ std::string peers_text(const Program& program) {
 }
 
 // A table of one program: every action once.
-void print_program(const LoadedSchedule& loaded, std::uint32_t node) {
+void print_program(const planner::LoadedSchedule& loaded, std::uint32_t node) {
   const Program& program = loaded.programs[node];
   std::printf("\n%s: %zu bytes, peers %s\n", loaded.topology->node_name(node).c_str(),
               descriptor_bytes(loaded, node), peers_text(program).c_str());
@@ -112,7 +116,7 @@ void print_steps_of(const Program& program, std::int64_t blocks) {
 }
 
 // Prints all transfers of the whole schedule, one line per step.
-void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
+void print_all_steps(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
   std::map<std::int64_t, std::string> steps;
   for (const Program& program : loaded.programs) {
     for (const Instance& instance : expand(program, blocks)) {
@@ -131,14 +135,14 @@ void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
 }
 
 // The table of a selection, and the header of each schedule; as JSON, all of each.
-void show_selection(const ShowArguments& arguments, const ScheduleSet& set) {
+void show_selection(const ShowArguments& arguments, const planner::ScheduleSet& set) {
   for (const auto& [option, value] :
        {std::pair{"--rank", arguments.rank}, std::pair{"--blocks", arguments.blocks}}) {
     if (!value.empty()) (void)need_member(set, "", option);
   }
   // All are loaded before anything is printed.
-  std::vector<LoadedSchedule> schedules;
-  for (const ScheduleSet::Member& member : set.members) {
+  std::vector<planner::LoadedSchedule> schedules;
+  for (const planner::ScheduleSet::Member& member : set.members) {
     schedules.push_back(load_schedule(member.name, member.bytes, arguments.topology));
   }
   Json json = {
@@ -147,7 +151,7 @@ void show_selection(const ShowArguments& arguments, const ScheduleSet& set) {
     std::printf("%s: %s\n%s", one_line(set.name).c_str(), selection_text(set).c_str(),
                 rows_text(set).c_str());
   }
-  for (const LoadedSchedule& loaded : schedules) {
+  for (const planner::LoadedSchedule& loaded : schedules) {
     if (arguments.format == Format::kJson) {
       json["schedules"].push_back(schedule_json(loaded, -1, 0));
     } else {
@@ -158,19 +162,20 @@ void show_selection(const ShowArguments& arguments, const ScheduleSet& set) {
 }
 
 void run_show(const ShowArguments& arguments) {
-  const ScheduleSet set = read_schedules(arguments.file);
+  const planner::ScheduleSet set = read_schedules(arguments.file);
   const std::optional<std::size_t> chosen = given_member(set, arguments.schedule);
   if (!chosen) {
     show_selection(arguments, set);
     return;
   }
-  const ScheduleSet::Member& member = set.members[*chosen];
-  const LoadedSchedule loaded = load_schedule(member.name, member.bytes, arguments.topology);
+  const planner::ScheduleSet::Member& member = set.members[*chosen];
+  const planner::LoadedSchedule loaded =
+      load_schedule(member.name, member.bytes, arguments.topology);
   std::int64_t blocks = 0;  // not expanded
   if (!arguments.blocks.empty()) {
     blocks = chosen_blocks(arguments.blocks, kMaxShownBlocks, loaded.programs.front());
   }
-  if (blocks > 0) check_form(loaded, blocks);
+  if (blocks > 0) or_bad_input(planner::check_form(loaded, blocks));
   std::int64_t rank = -1;  // all
   if (!arguments.rank.empty()) {
     const std::uint64_t last = loaded.programs.size() - 1;

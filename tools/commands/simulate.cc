@@ -7,20 +7,24 @@
 
 #include "collectives/predict/predict.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/files/schedule_set.h"
+#include "planner/make/bound.h"
+#include "planner/workload/counts.h"
+#include "planner/workload/reference.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/common/result_files.h"
+#include "tools/common/schedules.h"
+#include "tools/options/workload_options.h"
 #include "tools/report/bound.h"
+#include "tools/report/selection_report.h"
 #include "tools/report/simulate_report.h"
 #include "tools/report/trace_json.h"
-#include "tools/select/schedule_set.h"
-#include "tools/select/stored_schedule.h"
 #include "tools/simulate/simulated_memory.h"
 #include "tools/simulate/simulation.h"
-#include "tools/workload/counts.h"
-#include "tools/workload/reference.h"
-#include "tools/workload/result_files.h"
+#include "tools/simulate/stored_schedule.h"
 
 namespace espalier::tools {
 namespace {
@@ -69,13 +73,14 @@ std::uint64_t seed_of(const SimulateOptions& arguments) {
 }
 
 // The member of a selection that serves the message.
-ChosenMember choose(const ScheduleSet& set, const SimulateOptions& arguments) {
+planner::ChosenMember choose(const planner::ScheduleSet& set, const SimulateOptions& arguments) {
   if (!set.selected) return {};
-  const ScheduleSet::Member& first = first_member(set);
-  const LoadedSchedule opened = open_schedule(first.name, first.bytes, arguments.topology);
+  const planner::ScheduleSet::Member& first = planner::first_member(set);
+  const planner::LoadedSchedule opened =
+      or_bad_input(planner::open_schedule(first.name, first.bytes, arguments.topology));
   const auto program = std::make_unique<OwnedProgram>();
-  decode(opened, 0, *program);
-  return choose_member(set, make_case(*program, arguments));
+  or_bad_input(planner::decode(opened, 0, *program));
+  return or_bad_input(planner::choose_member(set, make_case(*program, arguments)));
 }
 
 predict::Model cost_of(const SimulateOptions& arguments) {
@@ -95,8 +100,8 @@ void predict_into(SimulateReport& report, const StoredSchedule& schedule,
   report.alpha = seconds_of(line.alpha_ps);
   report.beta = seconds_per_byte(line.beta_fs);
   report.predicted_steps = count_value(program.counts[program.steps_ref], blocks);
-  report.bound_steps =
-      bound_steps(bounds_of(*schedule.loaded().topology, program_of), program, blocks);
+  report.bound_steps = planner::bound_steps(
+      planner::bounds_of(*schedule.loaded().topology, program_of), program, blocks);
   report.predicted_seconds =
       seconds_of(predict::by_steps(schedule.nodes(), program_of, report.layout, cost));
 }
@@ -109,14 +114,14 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   report.counts = run.counts;
   report.counts_option = arguments.counts;
   for (std::uint32_t node = 0; node < schedule.nodes() && !run.counts.empty(); ++node) {
-    check_takes_counts(schedule.program(node), run);
+    or_bad_input(planner::check_takes_counts(schedule.program(node), run));
   }
-  report.layout = layout_of(schedule.first(), run);
+  report.layout = or_bad_input(planner::layout_of(schedule.first(), run));
   SimulatedMemory memory(schedule, run, report.layout, report.data);
-  check_form(
+  or_bad_input(planner::check_form(
       schedule.loaded(),
       [&schedule](std::uint32_t node) -> const Program& { return schedule.program(node); },
-      report.layout.blocks);
+      report.layout.blocks));
   report.switching = arguments.switching;
   const std::uint64_t seed = seed_of(arguments);
   const predict::Model costs = cost_of(arguments);
@@ -177,12 +182,12 @@ void judge(const char* how, const Outcome& outcome) {
 void run_simulate(const SimulateOptions& arguments) {
   check_no_data(arguments);
   if (!arguments.trace.empty()) check_writable(arguments.trace);
-  ScheduleSet set = read_schedules(arguments.file);
-  const ChosenMember chosen = choose(set, arguments);
-  ScheduleSet::Member& member = set.members[chosen.index];
+  planner::ScheduleSet set = read_schedules(arguments.file);
+  const planner::ChosenMember chosen = choose(set, arguments);
+  planner::ScheduleSet::Member& member = set.members[chosen.index];
   StoredSchedule schedule(member.name, std::move(member.bytes), arguments.topology);
   SimulateReport report = make_report(schedule, arguments);
-  report.chosen = chosen.reason;
+  report.chosen = reason_text(set, chosen, report.bytes);
   for (std::uint32_t node = 0; !arguments.events.empty() && node < report.logs.size(); ++node) {
     write_events(arguments.events, node, report.logs[node].log);
   }

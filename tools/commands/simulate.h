@@ -4,8 +4,9 @@
 #include <string>
 
 #include "espalier/hal/sim/network.h"
+#include "planner/workload/workload.h"
 #include "tools/common/output.h"
-#include "tools/workload/workload.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 

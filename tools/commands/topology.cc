@@ -3,11 +3,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
-#include "tools/select/selection.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools {
 namespace {

@@ -6,12 +6,13 @@
 #include <cstdio>
 #include <memory>
 
-#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
+#include "tools/common/schedules.h"
 #include "tools/launch/start_cluster.h"
+#include "tools/options/resolve.h"
 #include "tools/run/schedules.h"
 
 namespace espalier::tools {
@@ -83,16 +84,17 @@ std::vector<std::uint64_t> sizes_of(const TuneArguments& arguments, const Progra
 
 class CollectiveTuning {
  public:
-  CollectiveTuning(const TuneArguments& arguments, Choice choice)
+  CollectiveTuning(const TuneArguments& arguments, planner::Choice choice)
       : arguments_(arguments), choice_(std::move(choice)) {
-    const Candidate& any =
-        *std::find_if(choice_.candidates().begin(), choice_.candidates().end(),
-                      [](const Candidate& candidate) { return !candidate.programs.empty(); });
+    const planner::Candidate& any = *std::find_if(
+        choice_.candidates().begin(), choice_.candidates().end(),
+        [](const planner::Candidate& candidate) { return !candidate.programs.empty(); });
     for (const std::uint64_t bytes : sizes_of(arguments, any.programs.front())) {
       TunedSize& size = sizes_.emplace_back();
       size.bytes = bytes;
-      const Ranking ranking = choice_.rank(bytes, true);  // a tuned model replays all, too
-      for (const Estimate& one : ranking.estimates) {
+      const planner::Ranking ranking =
+          or_bad_input(choice_.rank(bytes, true));  // a tuned model replays all, too
+      for (const planner::Estimate& one : ranking.estimates) {
         if (one.time / kNear > ranking.best().time) break;
         size.all.push_back({one.candidate,
                             choice_.candidates()[one.candidate].name,
@@ -115,8 +117,8 @@ class CollectiveTuning {
 
   // What the model is to know.
   [[nodiscard]] Tuning tuning() const {
-    const Selection& selection = choice_.request().selection;
-    Tuning tuning{check_selection(selection)->spec(), selection.collective, {}};
+    const planner::PlanRequest& plan = choice_.request().plan;
+    Tuning tuning{plan.topology->spec(), collective_name(plan.collective), {}};
     for (const TunedSize& size : sizes_) {
       Tuning::Size& at = tuning.sizes.emplace_back();
       at.bytes = size.bytes;
@@ -139,16 +141,17 @@ class CollectiveTuning {
     }
     if (wanted.empty()) return;
     run.schedule =
-        load_schedule("compiled", compile(*choice_.candidates()[candidate].selected), "");
+        load_schedule("compiled", compile(*choice_.candidates()[candidate].schedule), "");
     RunOptions options = arguments_.run;
-    options.selection = choice_.candidates()[candidate].selection;
+    const planner::PlanRequest& plan = choice_.candidates()[candidate].plan;
+    options.plan = {arguments_.topology, collective_name(plan.collective), plan.algorithm->name};
     if (is_long) {
       options.repeat = std::min(options.repeat, kLongRepeat);
       options.warmup = 1;
     }
     const RunResult result = run_command::run_schedule(options, run, "");
     if (!result.right) {
-      negative(wanted.front()->name + " of " + options.selection.collective +
+      negative(wanted.front()->name + " of " + options.plan.collective +
                ": a node failed or a result is wrong; 'espalier run' shows it");
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -158,7 +161,7 @@ class CollectiveTuning {
   }
 
   const TuneArguments& arguments_;
-  Choice choice_;
+  planner::Choice choice_;
   std::vector<TunedSize> sizes_;
 };
 
@@ -186,32 +189,31 @@ Json size_json(const std::string& collective, const TunedSize& size) {
   return row;
 }
 
-ChoiceRequest request_for(const TuneArguments& arguments, const predict::Model& model,
-                          const std::string& collective) {
-  ChoiceRequest request;
-  request.selection.topology = arguments.topology;
-  request.selection.collective = collective;
+planner::ChoiceRequest request_for(const TuneArguments& arguments, const predict::Model& model,
+                                   const std::string& collective) {
+  planner::ChoiceRequest request;
+  request.plan = plan_request({arguments.topology, collective});
+  request.op = operator_of(request.plan.collective, {});
   request.model = model;
   // Factors are of the prediction without them.
   request.model.tunings.clear();
-  const std::uint32_t nodes = check_selection(request.selection)->nodes();
-  request.conditions = run_conditions(arguments.run, model, nodes);
+  request.conditions = run_conditions(arguments.run, model, request.plan.topology->nodes());
   return request;
 }
 
 // All collectives, or those of --collective. Throws Failure (bad input).
 std::vector<std::string> collectives_of(const TuneArguments& arguments) {
-  (void)check_selection({arguments.topology, collective_name(Collective::kBarrier)});
+  (void)parse_topology(arguments.topology);
   std::vector<std::string> all;
   for (const std::string& name : arguments.collectives) {
-    (void)check_selection({arguments.topology, name});
+    (void)collective_of(name);
     if (std::find(all.begin(), all.end(), name) != all.end()) {
       bad_input("--collective names " + one_line(name) + " twice; expected each once");
     }
     all.push_back(name);
   }
   if (!all.empty()) return all;
-  for (const AlgorithmEntry& entry : algorithm_entries()) {
+  for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
     const std::string name = collective_name(entry.collective);
     if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
   }
@@ -224,8 +226,8 @@ std::unique_ptr<CollectiveTuning> start_tuning(const TuneArguments& arguments,
                                                const predict::Model& model,
                                                const std::string& collective) {
   try {
-    return std::make_unique<CollectiveTuning>(arguments,
-                                              Choice(request_for(arguments, model, collective)));
+    return std::make_unique<CollectiveTuning>(
+        arguments, or_bad_input(planner::Choice::make(request_for(arguments, model, collective))));
   } catch (const Failure& failure) {
     if (!arguments.collectives.empty()) throw;
     std::fprintf(stderr, "espalier: not tuned: %s\n", one_line(failure.line).c_str());

@@ -7,16 +7,19 @@
 #include <memory>
 
 #include "collectives/verify/report/picture.h"
-#include "tools/choose/resolve.h"
+#include "planner/files/schedule_set.h"
+#include "planner/make/blocks.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/common/schedules.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/resolve.h"
+#include "tools/report/selection_report.h"
 #include "tools/report/verify_report.h"
-#include "tools/select/blocks.h"
-#include "tools/select/schedule_set.h"
-#include "tools/select/verify_source.h"
+#include "tools/report/verify_source.h"
 
 namespace espalier::tools {
 namespace {
@@ -25,7 +28,7 @@ constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, 
 
 struct VerifyArguments {
   std::string file, blocks, picture, schedule;
-  Selection selection{"", "", ""};  // empty: kAuto
+  PlanOptions plan{"", "", ""};  // empty: kAuto
   ModelOptions model;
   OperatorOptions combining;
   bool root_given = false, loads = false, explain = false;
@@ -34,15 +37,14 @@ struct VerifyArguments {
 
 // Refuses options of a schedule that is compiled here, if a file is given; and the other way round.
 void check_source(const VerifyArguments& arguments) {
-  const Selection& selection = arguments.selection;
-  const bool selects =
-      !selection.collective.empty() || !selection.algorithm.empty() ||
-      !selection.run_length.empty() || !selection.radix.empty() || !selection.lambda.empty() ||
-      !selection.ratio.empty() || !selection.window.empty() || !selection.links.empty() ||
-      !selection.ports.empty() || !selection.limits.empty() || !selection.embedding.empty() ||
-      !arguments.model.model.empty() || !arguments.model.board.empty() ||
-      !arguments.model.bytes.empty() || !arguments.model.ranks_per_host.empty() ||
-      !arguments.combining.op.empty() || !arguments.combining.type.empty();
+  const PlanOptions& plan = arguments.plan;
+  const bool selects = !plan.collective.empty() || !plan.algorithm.empty() ||
+                       !plan.run_length.empty() || !plan.radix.empty() || !plan.lambda.empty() ||
+                       !plan.ratio.empty() || !plan.window.empty() || !plan.links.empty() ||
+                       !plan.ports.empty() || !plan.limits.empty() || !plan.embedding.empty() ||
+                       !arguments.model.model.empty() || !arguments.model.board.empty() ||
+                       !arguments.model.bytes.empty() || !arguments.model.ranks_per_host.empty() ||
+                       !arguments.combining.op.empty() || !arguments.combining.type.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
@@ -51,7 +53,7 @@ void check_source(const VerifyArguments& arguments) {
     }
     return;
   }
-  if (selection.topology.empty() || selection.collective.empty()) {
+  if (plan.topology.empty() || plan.collective.empty()) {
     bad_input("nothing to verify; expected a schedule file, or --topology and --collective");
   }
   if (!arguments.schedule.empty()) {
@@ -60,9 +62,9 @@ void check_source(const VerifyArguments& arguments) {
 }
 
 Source generated(const VerifyArguments& arguments) {
-  Selection wanted = arguments.selection;
+  PlanOptions wanted = arguments.plan;
   if (wanted.algorithm.empty()) wanted.algorithm = kAuto;
-  return Source(resolve(wanted, arguments.combining, arguments.model).selected);
+  return Source(resolve(plan_request(wanted), arguments.combining, arguments.model).schedule);
 }
 
 // Proves the schedule. If the topology's own links alone cannot carry it, and the user did not ask
@@ -76,7 +78,7 @@ Proof prove(Source& source, const VerifyArguments& arguments) {
   if (!arguments.blocks.empty()) {
     options.max_blocks =
         static_cast<std::int64_t>(whole_number("--blocks", arguments.blocks, 1, 1'000'000));
-    const std::int64_t first = allowed_blocks(source.program(0), 1);
+    const std::int64_t first = planner::allowed_blocks(source.program(0), 1);
     if (options.max_blocks < first) {
       bad_input("--blocks " + std::to_string(options.max_blocks) +
                 ": the schedule has no N up to that; expected " + std::to_string(first) +
@@ -110,7 +112,7 @@ void measure(Source& source, Proof& proof) {
 // N of the picture of a valid schedule: the smallest possible N that is at least kPictureBlocks, or
 // the largest proven.
 std::int64_t picture_blocks(const Program& program, const verify::Verdict& verdict) {
-  return std::min(verdict.proven_blocks, allowed_blocks(program, kPictureBlocks));
+  return std::min(verdict.proven_blocks, planner::allowed_blocks(program, kPictureBlocks));
 }
 
 void draw(Source& source, const Proof& proof, const std::string& path) {
@@ -151,13 +153,13 @@ std::string verify_one(Source& source, const VerifyArguments& arguments, std::st
 }
 
 // A selection: every schedule of it. Reading it has checked the table with every program.
-void verify_all(ScheduleSet& set, const VerifyArguments& arguments) {
+void verify_all(planner::ScheduleSet& set, const VerifyArguments& arguments) {
   if (!arguments.picture.empty()) (void)need_member(set, "", "--picture");
   Json json = {{"file", set.name}, {"selection", selection_json(set)}};
   json["schedules"] = Json::array();
   std::string text, wrong;
-  for (ScheduleSet::Member& member : set.members) {
-    Source source(member.name, std::move(member.bytes), arguments.selection.topology);
+  for (planner::ScheduleSet::Member& member : set.members) {
+    Source source(member.name, std::move(member.bytes), arguments.plan.topology);
     Json one;
     wrong = verify_one(source, arguments, text, one);
     json["schedules"].push_back(std::move(one));
@@ -171,7 +173,7 @@ void verify_all(ScheduleSet& set, const VerifyArguments& arguments) {
         "%s: valid: %s; every node's programs are of this table, which has a schedule for "
         "every size and %s\n%s",
         one_line(set.name).c_str(), selection_text(set).c_str(),
-        serves_all(set) ? "operator" : "operator that commutes", rows_text(set).c_str());
+        planner::serves_all(set) ? "operator" : "operator that commutes", rows_text(set).c_str());
   }
   if (!wrong.empty()) negative(wrong);
 }
@@ -188,11 +190,11 @@ void run_verify(const VerifyArguments& arguments) {
     Source source = generated(arguments);
     wrong = verify_one(source, arguments, text, json);
   } else {
-    ScheduleSet set = read_schedules(arguments.file);
+    planner::ScheduleSet set = read_schedules(arguments.file);
     const auto chosen = given_member(set, arguments.schedule);
     if (!chosen) return verify_all(set, arguments);
-    ScheduleSet::Member& member = set.members[*chosen];
-    Source source(member.name, std::move(member.bytes), arguments.selection.topology);
+    planner::ScheduleSet::Member& member = set.members[*chosen];
+    Source source(member.name, std::move(member.bytes), arguments.plan.topology);
     wrong = verify_one(source, arguments, text, json);
   }
   if (arguments.format == Format::kJson) print_json(json);
@@ -207,10 +209,10 @@ void add_verify(Command app) {
       app.add_command("verify", "Proves a schedule, or says where and why it is wrong");
   const auto arguments = std::make_shared<VerifyArguments>();
   command.text("file", arguments->file, "The schedule file; without, --topology and --collective");
-  add_selection(command, arguments->selection, false);
-  add_schedule_window(command, arguments->selection);
-  add_links(command, arguments->selection);
-  add_limits(command, arguments->selection.limits);
+  add_plan_options(command, arguments->plan, false);
+  add_schedule_window(command, arguments->plan);
+  add_links(command, arguments->plan);
+  add_limits(command, arguments->plan.limits);
   command.option("--algorithm").show_default(kAuto);
   add_model_options(command, arguments->model);
   add_choice_bytes(command, arguments->model, arguments->combining);

@@ -7,17 +7,17 @@
 #include <tuple>
 #include <vector>
 
+#include "planner/files/testing/changed_sum.h"
 #include "tools/commands/testing/command_fixture.h"
-#include "tools/select/testing/changed_sum.h"
 
 namespace espalier {
 namespace {
 
 using VerifyCommand = Command;
 
-// Returns the file of tools::changed_sum() as the text that write() takes.
+// Returns the file of planner::changed_sum() as the text that write() takes.
 std::string changed_file(const std::function<void(Program&)>& change) {
-  const std::vector<std::uint8_t> bytes = tools::changed_sum(change);
+  const std::vector<std::uint8_t> bytes = planner::changed_sum(change);
   return {bytes.begin(), bytes.end()};
 }
 

@@ -112,15 +112,6 @@ std::string read_given(const std::string& path, FileKind kind) {
   return or_bad_input(espalier::read_file(path, kind));
 }
 
-std::string either(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
-    text += names[i];
-  }
-  return text;
-}
-
 std::string hex(std::uint64_t number) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(number));

@@ -14,6 +14,7 @@
 #include "base/one_line.h"
 #include "base/read_file.h"
 #include "espalier/base/result.h"
+#include "planner/progress.h"
 #include "tools/common/command_line.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
@@ -40,22 +41,16 @@ void check_writable(const std::string& path);
 [[nodiscard]] std::string read_given(const std::string& path, FileKind kind);
 
 using espalier::counted;
+using espalier::either;
 using espalier::one_line;
 using espalier::with_article;
-// Returns the result's value. Throws Failure (bad input) with its error in one line.
-template <typename T>
-T or_bad_input(Result<T> result) {
-  if (!result) bad_input(one_line(result.error().message));
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
-// The same where a failure is a negative result: the work was tried.
+// Returns the result's value. Throws Failure with its error, which is a negative result: the work
+// was tried.
 template <typename T>
 T or_negative(Result<T> result) {
   if (!result) negative(result.error().message);
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
-// "a, b or c"
-[[nodiscard]] std::string either(const std::vector<std::string>& names);
 // "0x0123456789abcdef"
 [[nodiscard]] std::string hex(std::uint64_t number);
 // "1.25 ms"
@@ -70,6 +65,10 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
   void show(double done);  // the part that is done, 0 .. 1
+  // The same for functions that tell how far they are; this object must outlive it.
+  [[nodiscard]] planner::ShowProgress function() {
+    return [this](double done) { show(done); };
+  }
 
  private:
   std::string label_;

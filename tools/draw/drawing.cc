@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxDrawnPerNode = 1 << 14;
 
 }  // namespace
 
-void check_drawable(const LoadedSchedule& loaded, std::int64_t blocks) {
+void check_drawable(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
   const std::int64_t most =
       kMaxDrawn + kMaxDrawnPerNode * static_cast<std::int64_t>(loaded.programs.size());
   std::int64_t instances = 0;
@@ -46,7 +46,7 @@ void check_drawable(const LoadedSchedule& loaded, std::int64_t blocks) {
                 "; expected at most " + std::to_string(most) + " of all nodes");
     }
   }
-  check_form(loaded, blocks);
+  or_bad_input(planner::check_form(loaded, blocks));
 }
 
 std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {

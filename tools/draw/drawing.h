@@ -8,7 +8,7 @@
 
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
-#include "tools/select/loaded_schedule.h"
+#include "planner/files/loaded_schedule.h"
 
 namespace espalier::tools {
 
@@ -21,7 +21,7 @@ struct Transfer {
 };
 // Checks that the schedule has few enough instances for N = `blocks` to be drawn, and its form for
 // this N (check_form). Call before transfers(). Throws Failure (bad input).
-void check_drawable(const LoadedSchedule& loaded, std::int64_t blocks);
+void check_drawable(const planner::LoadedSchedule& loaded, std::int64_t blocks);
 // All of them for N = blocks, by (step, from).
 [[nodiscard]] std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks);
 

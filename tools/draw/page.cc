@@ -3,6 +3,8 @@
 #include <set>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/make/blocks.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
@@ -10,8 +12,6 @@
 #include "tools/page_text.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
-#include "tools/select/blocks.h"
-#include "tools/select/selection.h"
 
 namespace espalier::tools {
 namespace {
@@ -71,7 +71,7 @@ std::string pair_key(std::uint32_t from, std::uint32_t to) {
 }
 
 // Adds the nodes, the links, and every pair that programs may send between.
-void add_map(Json& json, const LoadedSchedule& loaded) {
+void add_map(Json& json, const planner::LoadedSchedule& loaded) {
   const topology::Topology& topology = *loaded.topology;
   const Drawing drawing(topology);
   json["width"] = drawing.width();
@@ -114,7 +114,7 @@ void add_map(Json& json, const LoadedSchedule& loaded) {
   json["undrawn"] = undrawn;
 }
 
-std::string facts(const LoadedSchedule& loaded) {
+std::string facts(const planner::LoadedSchedule& loaded) {
   const Program& program = loaded.programs.front();
   const topology::Topology& topology = *loaded.topology;
   std::string text = counted(program.ranks, "rank");
@@ -158,7 +158,7 @@ std::string in_script(const Json& json) {
 
 }  // namespace
 
-std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::int64_t step,
+std::string make_page(const planner::LoadedSchedule& loaded, std::int64_t blocks, std::int64_t step,
                       const std::optional<std::string>& trace) {
   const Program& program = loaded.programs.front();
   const std::string title = std::string(collective_name(program.collective)) + " by " +
@@ -176,7 +176,7 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
                {"phases", program.phases_count},
                {"empty", program.collective == Collective::kBarrier},
                {"residue", {{"mod", program.residue_mod}, {"residue", program.residue}}},
-               {"one_block", !cuts_messages(program)},
+               {"one_block", !planner::cuts_messages(program)},
                {"blocks", blocks},
                {"step", step}};
   json["trace"] = trace ? parse_trace(*trace) : Json();

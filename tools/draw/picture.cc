@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/make/blocks.h"
+#include "planner/make/plan.h"
 #include "tools/common/output.h"
 #include "tools/draw/drawing.h"
-#include "tools/select/blocks.h"
-#include "tools/select/selection.h"
 #include "topology/svg.h"
 
 namespace espalier::tools {
@@ -43,7 +43,7 @@ constexpr const char* kStyle =
     "stroke-width:4px}.note{fill:#5b6b60;font-size:15px}</style>\n";
 
 // Blocks that each link carries, over all steps.
-std::map<Pair, std::int64_t> load(const LoadedSchedule& loaded, std::int64_t blocks) {
+std::map<Pair, std::int64_t> load(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
   std::map<Pair, std::int64_t> carried;
   for (const Transfer& transfer : transfers(loaded.programs, blocks)) {
     const std::vector<std::uint32_t> route = loaded.topology->route(transfer.from, transfer.to);
@@ -66,7 +66,7 @@ std::string heat(double share) {
 
 class Picture {
  public:
-  Picture(const LoadedSchedule& loaded, std::int64_t blocks)
+  Picture(const planner::LoadedSchedule& loaded, std::int64_t blocks)
       : loaded_(loaded),
         topology_(*loaded.topology),
         program_(loaded.programs.front()),
@@ -102,8 +102,8 @@ class Picture {
 
   // Shares of a link's lanes' time; of all steps where N adds none.
   std::string measure(std::map<Pair, double>& shares) const {
-    const std::int64_t more =
-        allowed_blocks(program_, blocks_ + kMoreBlocks * std::max(1u, program_.residue_mod));
+    const std::int64_t more = planner::allowed_blocks(
+        program_, blocks_ + kMoreBlocks * std::max(1u, program_.residue_mod));
     const std::int64_t steps = phase_steps(program_, blocks_);
     const std::int64_t added = phase_steps(program_, more) - steps;
     const std::map<Pair, std::int64_t> now = load(loaded_, blocks_);
@@ -212,7 +212,7 @@ class Picture {
     return svg + escaped(note) + "</text>\n</svg>\n";
   }
 
-  const LoadedSchedule& loaded_;
+  const planner::LoadedSchedule& loaded_;
   const topology::Topology& topology_;
   const Program& program_;
   const Drawing drawing_;
@@ -222,7 +222,7 @@ class Picture {
 
 }  // namespace
 
-std::string draw_picture(const LoadedSchedule& loaded, View view, std::int64_t blocks,
+std::string draw_picture(const planner::LoadedSchedule& loaded, View view, std::int64_t blocks,
                          std::int64_t step) {
   return Picture(loaded, blocks).draw(view, step);
 }

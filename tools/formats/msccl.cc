@@ -249,7 +249,7 @@ std::string excess_of(const GpuBlocks& all, const MscclReader& reader) {
 }
 
 // Cuts the schedule into thread blocks that the reader takes: as few as possible.
-GpuBlocks cut_for(const LoadedSchedule& loaded, const Operations& operations,
+GpuBlocks cut_for(const planner::LoadedSchedule& loaded, const Operations& operations,
                   const MscclReader& reader) {
   const auto ranks = static_cast<std::uint32_t>(operations.nodes.size());
   std::size_t messages = 1;  // of the busiest link
@@ -294,7 +294,7 @@ std::string_view msccl_name(Collective collective) {
   }
 }
 
-std::string write_msccl(const LoadedSchedule& loaded, std::int64_t blocks,
+std::string write_msccl(const planner::LoadedSchedule& loaded, std::int64_t blocks,
                         const MscclReader& reader) {
   const Program& first = loaded.programs.front();
   std::string_view name = msccl_name(first.collective);

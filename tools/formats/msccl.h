@@ -44,7 +44,7 @@ inline constexpr std::uint32_t kMscclChannels = 128;
 // Writes the schedule for N = `blocks`, as `reader` takes it. If a thread block has too many steps,
 // its messages take turns on several channels. Throws Failure (bad input) if MSCCL cannot express
 // the schedule, or the reader's limits are too low.
-[[nodiscard]] std::string write_msccl(const LoadedSchedule& loaded, std::int64_t blocks,
+[[nodiscard]] std::string write_msccl(const planner::LoadedSchedule& loaded, std::int64_t blocks,
                                       const MscclReader& reader);
 
 }  // namespace espalier::tools::formats

@@ -11,11 +11,12 @@
 #include "espalier/base/step_limits.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/collectives/verify/verify.h"
+#include "planner/files/prove.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/formats/msccl_order.h"
 #include "tools/report/verify_report.h"
-#include "tools/select/selection.h"
 
 namespace espalier::tools::formats {
 namespace {
@@ -447,7 +448,7 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   timed.share_entries = true;
   timed.outline.port_model = PortModel::kMultiport;
   // The fabric routes: every pair of ranks has a link.
-  const auto pairs = parse_topology("complete:" + std::to_string(topology.ranks()));
+  const auto pairs = or_bad_input(topology::parse("complete:" + std::to_string(topology.ranks())));
   timed.period = lower::least_period(*pairs, timed, 1);
   ImportedMsccl imported;
   imported.messages = timed.messages;
@@ -493,7 +494,7 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
     if (status != Status::kOk) {
       bad_input("'" + one_line(path) + "' cannot be a schedule file: " + status_name(status));
     }
-    imported.proven_for = proven_for(programs.front(), verdict);
+    imported.proven_for = planner::proven_for(programs.front(), verdict);
     return imported;
   }
   negative("'" + one_line(path) + "' is not valid: " + verdict.counterexample.message);

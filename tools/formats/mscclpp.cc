@@ -50,7 +50,7 @@ std::map<MessageStream, StreamMessages> streams_of(const Operations& operations)
 // only the limits of a thread block divide them.
 class PlanWriter {
  public:
-  PlanWriter(const LoadedSchedule& loaded, std::uint32_t rank, const NodeOperations& node,
+  PlanWriter(const planner::LoadedSchedule& loaded, std::uint32_t rank, const NodeOperations& node,
              const std::map<MessageStream, StreamMessages>& streams)
       : loaded_(loaded), rank_(rank), node_(node), streams_(streams) {}
 
@@ -288,7 +288,7 @@ class PlanWriter {
     count_ = 0;
   }
 
-  const LoadedSchedule& loaded_;
+  const planner::LoadedSchedule& loaded_;
   std::uint32_t rank_;
   const NodeOperations& node_;
   const std::map<MessageStream, StreamMessages>& streams_;
@@ -309,7 +309,7 @@ class PlanWriter {
 
 }  // namespace
 
-std::string write_mscclpp(const LoadedSchedule& loaded, std::int64_t blocks) {
+std::string write_mscclpp(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
   const Program& first = loaded.programs.front();
   if (first.collective == Collective::kBarrier) {
     cannot_export(loaded, "MSCCL++", "a plan needs chunks, and a barrier has none");

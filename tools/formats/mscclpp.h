@@ -15,6 +15,6 @@ inline constexpr std::size_t kMscclppFlushes = 8;      // channels per operation
 inline constexpr std::size_t kMscclppSemaphores = 16;  // per GPU
 
 // Writes the schedule for N = `blocks`. Throws Failure (bad input) if MSCCL++ cannot express it.
-[[nodiscard]] std::string write_mscclpp(const LoadedSchedule& loaded, std::int64_t blocks);
+[[nodiscard]] std::string write_mscclpp(const planner::LoadedSchedule& loaded, std::int64_t blocks);
 
 }  // namespace espalier::tools::formats

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "planner/workload/reference.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 
@@ -78,36 +79,37 @@ struct OmpiRule {
 };
 
 // The block length of a message of `bytes` in all; 0: one block.
-std::uint32_t block_bytes(const SelectedAlgorithm& selected, std::uint64_t bytes) {
+std::uint32_t block_bytes(const planner::PlannedSchedule& schedule, std::uint64_t bytes) {
   std::uint32_t length = 0;
-  for (const BlockRule& rule : selected.rules) {
+  for (const BlockRule& rule : schedule.rules) {
     if (rule.from_bytes <= bytes) length = rule.block_bytes;
   }
   return length;
 }
 
 // The best candidate that Open MPI has, too.
-std::optional<OmpiRule> best_rule(const OmpiCollective& ompi, const Choice& choice,
+std::optional<OmpiRule> best_rule(const OmpiCollective& ompi, const planner::Choice& choice,
                                   std::uint64_t bytes, std::uint64_t whole) {
-  for (const Estimate& estimate : choice.rank(bytes, true).estimates) {
-    const SelectedAlgorithm& selected = choice.selected(estimate);
+  const planner::Ranking ranking = or_bad_input(choice.rank(bytes, true));
+  for (const planner::Estimate& estimate : ranking.estimates) {
+    const planner::PlannedSchedule& schedule = choice.schedule(estimate);
     if (choice.candidates()[estimate.candidate].is_placed) continue;
     for (const OmpiCollective::Algorithm& algorithm : ompi.algorithms) {
-      if (algorithm.name != selected.algorithm.name) continue;
+      if (algorithm.name != schedule.algorithm.name) continue;
       const bool cuts = algorithm.has_segments && estimate.blocks > 1;
       return OmpiRule{0, algorithm.number, algorithm.fan_out,
-                      cuts ? block_bytes(selected, whole) : 0, algorithm.name};
+                      cuts ? block_bytes(schedule, whole) : 0, algorithm.name};
     }
   }
   return std::nullopt;
 }
 
-std::vector<OmpiRule> rules_of(const OmpiCollective& ompi, const Choice& choice,
+std::vector<OmpiRule> rules_of(const OmpiCollective& ompi, const planner::Choice& choice,
                                std::uint32_t ranks) {
   const bool is_barrier = ompi.collective == Collective::kBarrier;
   const std::uint64_t parts = counts_per_rank(ompi.collective) ? ranks : 1;
   std::vector<OmpiRule> rules;
-  for (std::uint64_t size = element_bytes(choice.op()); size <= kMaxRuledBytes; size *= 2) {
+  for (std::uint64_t size = element_bytes(choice.request().op); size <= kMaxRuledBytes; size *= 2) {
     const std::uint64_t bytes = is_barrier ? 0 : size;
     auto rule = best_rule(ompi, choice, bytes, parts * bytes);
     if (!rule) {
@@ -136,18 +138,20 @@ std::vector<Collective> ompi_collectives() {
   return found;
 }
 
-std::string write_ompi_rules(const ChoiceRequest& given, const std::vector<Collective>& wanted) {
+std::string write_ompi_rules(const planner::ChoiceRequest& given,
+                             const std::vector<Collective>& wanted) {
   std::string sets;
   std::size_t count = 0;
-  const std::uint32_t ranks = parse_topology(given.selection.topology)->ranks();
+  const std::uint32_t ranks = given.plan.topology->ranks();
   Progress progress("ranking");
   for (const OmpiCollective& ompi : ompi_table()) {
     if (std::find(wanted.begin(), wanted.end(), ompi.collective) == wanted.end()) continue;
-    ChoiceRequest request;
-    request.selection = given.selection;
-    request.selection.collective = collective_name(ompi.collective);
+    planner::ChoiceRequest request;
+    request.plan = given.plan;
+    request.plan.collective = ompi.collective;
+    request.op = reference::default_operator(ompi.collective);
     request.model = given.model;
-    const Choice choice(std::move(request));
+    const planner::Choice choice = or_bad_input(planner::Choice::make(std::move(request)));
     const std::vector<OmpiRule> rules = rules_of(ompi, choice, ranks);
     ++count;
     sets += std::to_string(ompi.number) + " # " + std::string(ompi.name) + "\n1 # communicator\n" +

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/choose/choice.h"
+#include "planner/choose/choice.h"
 
 namespace espalier::tools::formats {
 
@@ -13,9 +13,9 @@ namespace espalier::tools::formats {
 [[nodiscard]] std::vector<Collective> ompi_collectives();
 
 // Ranks the candidates of each collective, and writes a rule wherever the best of those that Open
-// MPI has, too, is another one. request.selection.collective is not read. Throws Failure (bad
+// MPI has, too, is another one. The collective of `request` is not read. Throws Failure (bad
 // input): Open MPI has none of the candidates, or as Choice.
-[[nodiscard]] std::string write_ompi_rules(const ChoiceRequest& request,
+[[nodiscard]] std::string write_ompi_rules(const planner::ChoiceRequest& request,
                                            const std::vector<Collective>& collectives);
 
 }  // namespace espalier::tools::formats

@@ -114,8 +114,8 @@ class NodeExpander {
 
 }  // namespace
 
-Operations expand_operations(const LoadedSchedule& loaded, std::int64_t blocks) {
-  check_form(loaded, blocks);
+Operations expand_operations(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
+  or_bad_input(planner::check_form(loaded, blocks));
   const Program& first = loaded.programs.front();
   Operations expanded;
   expanded.blocks = blocks;
@@ -133,12 +133,12 @@ Operations expand_operations(const LoadedSchedule& loaded, std::int64_t blocks) 
   return expanded;
 }
 
-void cannot_export(const LoadedSchedule& loaded, const std::string& format,
+void cannot_export(const planner::LoadedSchedule& loaded, const std::string& format,
                    const std::string& reason) {
   bad_input("'" + one_line(loaded.name) + "' cannot be exported to " + format + ": " + reason);
 }
 
-void prove(const LoadedSchedule& loaded) {
+void prove(const planner::LoadedSchedule& loaded) {
   Progress progress("verifying");
   verify::VerifyOptions options;
   options.links = false;  // which links messages take is the business of the format's reader

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "espalier/collectives/schedule/expand.h"
-#include "tools/select/loaded_schedule.h"
+#include "planner/files/loaded_schedule.h"
 
 namespace espalier::tools::formats {
 
@@ -47,15 +47,16 @@ struct Operations {
 // Expands the schedule for N = `blocks`. Throws Failure (bad input) if it has more than
 // kMaxOperations operations.
 inline constexpr std::size_t kMaxOperations = std::size_t{1} << 22;
-[[nodiscard]] Operations expand_operations(const LoadedSchedule& loaded, std::int64_t blocks);
+[[nodiscard]] Operations expand_operations(const planner::LoadedSchedule& loaded,
+                                           std::int64_t blocks);
 
 // Refuses a schedule that `format` cannot express: throws Failure (bad input) with the line
 // "'b.esp' cannot be exported to FORMAT: REASON".
-[[noreturn]] void cannot_export(const LoadedSchedule& loaded, const std::string& format,
+[[noreturn]] void cannot_export(const planner::LoadedSchedule& loaded, const std::string& format,
                                 const std::string& reason);
 
 // Proves the schedule, because an export of an invalid one would mislead its reader. Throws
 // Failure: it is not valid, or (bad input) it is too large to verify.
-void prove(const LoadedSchedule& loaded);
+void prove(const planner::LoadedSchedule& loaded);
 
 }  // namespace espalier::tools::formats

@@ -6,7 +6,7 @@
 namespace espalier::tools::formats {
 namespace {
 
-Layout cut(const LoadedSchedule& loaded, const Program& program, std::uint64_t bytes) {
+Layout cut(const planner::LoadedSchedule& loaded, const Program& program, std::uint64_t bytes) {
   Layout layout;
   const Status status = make_layout(program, bytes, 1, layout);
   if (status == Status::kOk) return layout;
@@ -20,7 +20,7 @@ std::uint64_t nanoseconds(std::uint64_t fs_per_byte, std::uint64_t bytes) {
 
 }  // namespace
 
-SizedOperations size_operations(const LoadedSchedule& loaded, std::uint64_t bytes,
+SizedOperations size_operations(const planner::LoadedSchedule& loaded, std::uint64_t bytes,
                                 const predict::Model& model) {
   SizedOperations sized;
   sized.expanded = expand_operations(loaded, cut(loaded, loaded.programs.front(), bytes).blocks);

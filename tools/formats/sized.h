@@ -18,7 +18,7 @@ struct SizedOperations {
 // Expands the schedule for a message of `bytes` (of one rank's part, where counts are per rank; 0
 // for a barrier), cut as the nodes cut it. The model has the time of combines and copies. Throws
 // Failure (bad input): no node takes such a message, or as expand_operations().
-[[nodiscard]] SizedOperations size_operations(const LoadedSchedule& loaded, std::uint64_t bytes,
-                                              const predict::Model& model);
+[[nodiscard]] SizedOperations size_operations(const planner::LoadedSchedule& loaded,
+                                              std::uint64_t bytes, const predict::Model& model);
 
 }  // namespace espalier::tools::formats

@@ -12,15 +12,16 @@
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "firmware/image/image_writer.h"
+#include "planner/board/board.h"
+#include "planner/board/board_limits.h"
+#include "planner/files/schedule_set.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
-#include "tools/image/board.h"
-#include "tools/image/board_limits.h"
+#include "tools/common/schedules.h"
 #include "tools/image/image.h"
 #include "tools/image/spares.h"
-#include "tools/select/schedule_set.h"
-#include "tools/select/selection.h"
 
 namespace espalier::tools::image {
 namespace {
@@ -36,7 +37,7 @@ struct BuildArguments {
 
 // The content that all nodes' images share.
 struct Sources {
-  std::vector<LoadedSchedule> schedules;
+  std::vector<planner::LoadedSchedule> schedules;
   std::vector<ImageContent::SelectionBytes> selections;
   BoardFile board;
   ImageContent common;
@@ -47,7 +48,7 @@ struct Sources {
 };
 
 // Throws Failure (bad input) if the schedule does not verify.
-void prove(const LoadedSchedule& schedule) {
+void prove(const planner::LoadedSchedule& schedule) {
   Progress progress("verifying");
   verify::VerifyOptions options;
   // As `espalier run`: where only ranks have programs the fabric routes.
@@ -64,8 +65,8 @@ void prove(const LoadedSchedule& schedule) {
 
 // Refuses a schedule beside another that it could be mistaken for.
 void check_alone(const Sources& sources, std::size_t first) {
-  const LoadedSchedule& loaded = sources.schedules.back();
-  const LoadedSchedule& front = sources.schedules.front();
+  const planner::LoadedSchedule& loaded = sources.schedules.back();
+  const planner::LoadedSchedule& front = sources.schedules.front();
   if (loaded.file.topology_digest() != front.file.topology_digest()) {
     bad_input("'" + one_line(loaded.name) + "' is for topology " + loaded.topology->title() +
               ", '" + one_line(front.name) + "' for " + front.topology->title() +
@@ -73,7 +74,7 @@ void check_alone(const Sources& sources, std::size_t first) {
   }
   // Schedules of one selection may be of one algorithm: its table tells them apart.
   for (std::size_t i = 0; i < first; ++i) {
-    const LoadedSchedule& other = sources.schedules[i];
+    const planner::LoadedSchedule& other = sources.schedules[i];
     const Program& a = other.programs.front();
     const Program& b = loaded.programs.front();
     if (a.collective == b.collective && a.root == b.root &&
@@ -86,7 +87,7 @@ void check_alone(const Sources& sources, std::size_t first) {
 }
 
 void read_file_of(const std::string& path, Sources& sources) {
-  ScheduleSet set = tools::read_schedules(path);
+  planner::ScheduleSet set = tools::read_schedules(path);
   const std::size_t first = sources.schedules.size();
   if (set.selected) {
     const std::uint32_t most = sources.board.limits().selections();
@@ -98,7 +99,7 @@ void read_file_of(const std::string& path, Sources& sources) {
     }
     sources.selections.push_back({static_cast<std::uint32_t>(first), set.encoded});
   }
-  for (ScheduleSet::Member& member : set.members) {
+  for (planner::ScheduleSet::Member& member : set.members) {
     sources.schedules.push_back(
         load_schedule(member.name, std::move(member.bytes), sources.board.position().topology()));
     check_alone(sources, set.selected ? first : sources.schedules.size() - 1);
@@ -159,7 +160,7 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
   content.node = node;
   content.selections = sources.selections;
   std::vector<std::uint32_t> peers;
-  for (const LoadedSchedule& schedule : sources.schedules) {
+  for (const planner::LoadedSchedule& schedule : sources.schedules) {
     if (node >= schedule.file.nodes()) {
       bad_input("'" + one_line(schedule.name) + "' has no node " + std::to_string(node) +
                 ": its nodes are 0 to " + std::to_string(schedule.file.nodes() - 1));
@@ -168,7 +169,7 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
     for (std::uint32_t link = 0; link < links_count(program); ++link) {
       peers.push_back(peer_of(program, link));
     }
-    if (const auto loads = check_limits(sources.board.limits(), program); !loads) {
+    if (const auto loads = planner::check_limits(sources.board.limits(), program); !loads) {
       bad_input("'" + one_line(schedule.name) + "': node " + std::to_string(node) + "'s program " +
                 loads.error().message + "; board '" + sources.board.name() +
                 "' loads no such program");
@@ -203,9 +204,9 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
 
 // Whether nodes load the programs of the spare. Error: the first that exceeds the board's limits.
 Result<void> check_spare(const Sources& sources, const Spare& spare) {
-  const auto check = [&](const LoadedSchedule& schedule) -> Result<void> {
+  const auto check = [&](const planner::LoadedSchedule& schedule) -> Result<void> {
     for (const Program& program : schedule.programs) {
-      if (const auto loads = check_limits(sources.board.limits(), program); !loads) {
+      if (const auto loads = planner::check_limits(sources.board.limits(), program); !loads) {
         return fail(std::string(collective_name(program.collective)) + " by " + program.algorithm +
                     " " + loads.error().message);
       }
@@ -213,7 +214,7 @@ Result<void> check_spare(const Sources& sources, const Spare& spare) {
     return {};
   };
   if (const auto checked = check(spare.agreement); !checked) return checked;
-  for (const LoadedSchedule& schedule : spare.schedules) {
+  for (const planner::LoadedSchedule& schedule : spare.schedules) {
     if (const auto checked = check(schedule); !checked) return checked;
   }
   return {};
@@ -248,7 +249,7 @@ void make_spares(const BuildArguments& arguments, Sources& sources) {
     bad_input("--spares with a selection; expected files of one schedule each");
   }
   const topology::Topology& topology = *sources.schedules.front().topology;
-  for (const LoadedSchedule& schedule : sources.schedules) {
+  for (const planner::LoadedSchedule& schedule : sources.schedules) {
     if (lower::is_hop_by_hop(topology, schedule.programs)) continue;
     bad_input("'" + one_line(schedule.name) +
               "' is routed, and the fabric may route over a lost link; --spares expects 'espalier "
@@ -336,7 +337,7 @@ std::vector<std::uint32_t> chosen_nodes(const BuildArguments& arguments, const S
 void run_build(const BuildArguments& arguments) {
   check_writable(output_path(arguments.output, 0));
   Sources sources;
-  sources.board = read_board(arguments.board);
+  sources.board = or_bad_input(planner::read_board(arguments.board));
   sources.common.board = sources.board.name();
   sources.common.release = parse_release(arguments.release);
   sources.common.counter =

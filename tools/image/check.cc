@@ -8,13 +8,14 @@
 #include "espalier/base/little_endian.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
+#include "planner/board/board.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
-#include "tools/image/board.h"
 #include "tools/image/image.h"
 #include "tools/image/spares.h"
-#include "tools/select/selection.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::tools::image {
 namespace {
@@ -104,7 +105,8 @@ Status load_all(const Image& image, std::string& which) {
 std::string board_name(const std::string& board, const std::vector<std::uint8_t>& bytes) {
   std::error_code ignored;
   if (!board.empty()) {
-    return std::filesystem::exists(board, ignored) ? read_board(board).name() : board;
+    return std::filesystem::exists(board, ignored) ? or_bad_input(planner::read_board(board)).name()
+                                                   : board;
   }
   // Whatever it says itself.
   if (bytes.size() < kImageHeaderBytes) return "any";
@@ -186,7 +188,7 @@ void print_slots(const std::string& path, const BootReport& report, std::uint32_
 
 void run_install(CheckArguments& arguments) {
   settle(arguments.trust);
-  const board::BoardFile board = read_board(arguments.board);
+  const board::BoardFile board = or_bad_input(planner::read_board(arguments.board));
   if (!board.has_flash()) {
     bad_input("board '" + board.name() + "' has no flash; expected flash { ... } in " +
               one_line(arguments.board));

@@ -6,10 +6,11 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/recovery.h"
+#include "planner/files/prove.h"
+#include "planner/make/plan.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
-#include "tools/select/prove.h"
-#include "tools/select/selection.h"
+#include "tools/common/schedules.h"
 
 namespace espalier::tools {
 namespace {
@@ -27,33 +28,35 @@ const char* simplest(Collective collective) {
   }
 }
 
-LoadedSchedule compile_proven(const Selection& selection, const std::string& name) {
-  std::vector<std::uint8_t> bytes = compile(select_algorithm(selection));
+planner::LoadedSchedule compile_proven(const planner::PlanRequest& request,
+                                       const std::string& name) {
+  std::vector<std::uint8_t> bytes = compile(or_bad_input(planner::make_schedule(request)));
   (void)prove_compiled(name, bytes, true);
   return load_schedule(name, std::move(bytes), "");
 }
 
 // Compiles one collective for what is left, by this algorithm or by the simplest one.
-LoadedSchedule compile_left(const topology::Topology& left, Collective collective,
-                            const std::string& algorithm, std::uint32_t root,
-                            const std::string& name) {
-  Selection selection;
-  selection.topology = left.spec();
-  selection.collective = collective_name(collective);
-  selection.links = "hop-by-hop";
-  selection.embedding = "none";
-  if (has_root(collective)) selection.root = std::to_string(root);
+planner::LoadedSchedule compile_left(const std::shared_ptr<const topology::Topology>& left,
+                                     Collective collective, const std::string& algorithm,
+                                     std::uint32_t root, const std::string& name) {
+  planner::PlanRequest request;
+  request.topology = left;
+  request.collective = collective;
+  request.is_hop_by_hop = true;
+  request.placement.kind = planner::Placement::Kind::kAsNumbered;
+  if (has_root(collective)) request.root = root;
   const std::string other = simplest(collective);
-  selection.algorithm = algorithm;
-  if (algorithm != other) {
+  const auto own = planner::find_entry(collective, algorithm);
+  if (own && algorithm != other) {
+    request.algorithm = *own;
     try {
-      return compile_proven(selection, name);
+      return compile_proven(request, name);
     } catch (const Failure&) {
       // It is for a mesh, for a power of two of ranks, ...
     }
   }
-  selection.algorithm = other;
-  return compile_proven(selection, name);
+  request.algorithm = or_bad_input(planner::find_entry(collective, other));
+  return compile_proven(request, name);
 }
 
 }  // namespace
@@ -95,19 +98,20 @@ Result<std::unique_ptr<topology::Topology>> what_is_left(const topology::Topolog
   return topology::parse(text);
 }
 
-Spare make_spare(const topology::Topology& topology, const std::vector<LoadedSchedule>& schedules,
-                 const Loss& loss) {
+Spare make_spare(const topology::Topology& topology,
+                 const std::vector<planner::LoadedSchedule>& schedules, const Loss& loss) {
   const std::string without = " without " + loss_text(loss);
-  const auto left = loss.kind == Loss::Kind::kNothing ? topology::parse(topology.spec())
-                                                      : what_is_left(topology, loss);
+  auto left = loss.kind == Loss::Kind::kNothing ? topology::parse(topology.spec())
+                                                : what_is_left(topology, loss);
   if (!left) {
     bad_input("there is nothing to run on " + topology.title() + without + ": " +
               left.error().message);
   }
+  const std::shared_ptr<const topology::Topology> rest = *std::move(left);
   Spare spare;
   spare.loss = loss;
   spare.agreement =
-      compile_left(**left, Collective::kAllreduce, "two-tree", 0, "the agreement" + without);
+      compile_left(rest, Collective::kAllreduce, "two-tree", 0, "the agreement" + without);
   for (const Program& program : spare.agreement.programs) {
     Layout layout;
     const Status status = make_layout(program, Recovery::kElements, 4, layout);
@@ -118,20 +122,21 @@ Spare make_spare(const topology::Topology& topology, const std::vector<LoadedSch
     bad_input("the agreement on " + topology.title() + without + " needs too much scratch");
   }
   if (loss.kind == Loss::Kind::kNothing) return spare;
-  for (const LoadedSchedule& schedule : schedules) {
+  for (const planner::LoadedSchedule& schedule : schedules) {
     const Program& main = schedule.programs.front();
     const bool rooted = has_root(main.collective);
     if (rooted && loss == Loss::node(main.root)) {
       spare.schedules.emplace_back();
       continue;
     }
-    spare.schedules.push_back(compile_left(**left, main.collective, main.algorithm,
+    spare.schedules.push_back(compile_left(rest, main.collective, main.algorithm,
                                            loss.dense(main.root), schedule.name + without));
   }
   return spare;
 }
 
-ImageContent::Descriptor image_descriptor(const LoadedSchedule& schedule, std::uint32_t node) {
+ImageContent::Descriptor image_descriptor(const planner::LoadedSchedule& schedule,
+                                          std::uint32_t node) {
   const Program& program = schedule.programs[node];
   const std::uint8_t* bytes = nullptr;
   std::size_t size = 0;
@@ -142,14 +147,14 @@ ImageContent::Descriptor image_descriptor(const LoadedSchedule& schedule, std::u
           std::vector<std::uint8_t>(bytes, bytes + size)};
 }
 
-ImageContent::SpareDescriptors image_spare(const std::vector<LoadedSchedule>& schedules,
+ImageContent::SpareDescriptors image_spare(const std::vector<planner::LoadedSchedule>& schedules,
                                            const Spare& spare, std::uint32_t node,
                                            std::vector<std::uint32_t>& peers) {
   ImageContent::SpareDescriptors content;
   content.loss = spare.loss;
   content.topology_digest = spare.agreement.topology->digest();
   const std::uint32_t own = spare.loss.dense(node);
-  const auto add = [&](const LoadedSchedule& schedule) {
+  const auto add = [&](const planner::LoadedSchedule& schedule) {
     content.programs.push_back(image_descriptor(schedule, own));
     const Program& program = schedule.programs[own];
     for (std::uint32_t link = 0; link < links_count(program); ++link) {
@@ -158,12 +163,12 @@ ImageContent::SpareDescriptors image_spare(const std::vector<LoadedSchedule>& sc
   };
   add(spare.agreement);
   if (spare.loss.kind == Loss::Kind::kNothing) {
-    for (const LoadedSchedule& schedule : schedules) {
+    for (const planner::LoadedSchedule& schedule : schedules) {
       content.programs.push_back(image_descriptor(schedule, node));
     }
   }
   for (std::size_t i = 0; i < spare.schedules.size(); ++i) {
-    const LoadedSchedule& schedule = spare.schedules[i];
+    const planner::LoadedSchedule& schedule = spare.schedules[i];
     if (schedule.programs.size() > 0) {
       add(schedule);
       continue;

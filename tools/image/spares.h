@@ -10,17 +10,17 @@
 #include "espalier/base/result.h"
 #include "espalier/topology/topology.h"
 #include "firmware/image/image_writer.h"
-#include "tools/select/loaded_schedule.h"
+#include "planner/files/loaded_schedule.h"
 
 namespace espalier::tools {
 
 // The schedules for one loss, all proven, hop by hop on the links that are left.
 struct Spare {
   Loss loss;
-  LoadedSchedule agreement;
+  planner::LoadedSchedule agreement;
   // For each schedule that was given: its own, or one without programs if its root was lost. The
   // spare without a loss has none: its schedules are the given ones.
-  std::vector<LoadedSchedule> schedules;
+  std::vector<planner::LoadedSchedule> schedules;
 };
 
 // All single losses of the topology: each link between ranks or routers, and each rank.
@@ -40,16 +40,17 @@ struct Spare {
 // only for other topologies, by the collective's simplest one. Throws Failure (bad input): nothing
 // does the collective on what is left.
 [[nodiscard]] Spare make_spare(const topology::Topology& topology,
-                               const std::vector<LoadedSchedule>& schedules, const Loss& loss);
+                               const std::vector<planner::LoadedSchedule>& schedules,
+                               const Loss& loss);
 
 // Returns the descriptor of a schedule's node, as images have it. Throws Failure (bad input): the
 // schedule file is corrupt.
-[[nodiscard]] ImageContent::Descriptor image_descriptor(const LoadedSchedule& schedule,
+[[nodiscard]] ImageContent::Descriptor image_descriptor(const planner::LoadedSchedule& schedule,
                                                         std::uint32_t node);
 // Returns what replaces the programs of `schedules` in the image of `node`, which is not the lost
 // one, and adds the nodes to which these need links to `peers`. Throws as image_descriptor().
 [[nodiscard]] ImageContent::SpareDescriptors image_spare(
-    const std::vector<LoadedSchedule>& schedules, const Spare& spare, std::uint32_t node,
+    const std::vector<planner::LoadedSchedule>& schedules, const Spare& spare, std::uint32_t node,
     std::vector<std::uint32_t>& peers);
 
 }  // namespace espalier::tools

@@ -8,21 +8,22 @@
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/node_memory.h"
 #include "espalier/collectives/verify/verify.h"
+#include "planner/files/loaded_schedule.h"
+#include "tools/common/schedules.h"
 #include "tools/measure/measured_model.h"
 #include "tools/report/measure_report.h"
-#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 namespace {
 
-LoadedSchedule experiment(Experiment which, std::uint32_t receivers) {
+planner::LoadedSchedule experiment(Experiment which, std::uint32_t receivers) {
   return load_schedule(experiment_name(which), experiment_file(which, receivers), "");
 }
 
 TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
   for (const Experiment which : kExperiments) {
     for (std::uint32_t receivers = 1; receivers <= kMaxReceivers; ++receivers) {
-      const LoadedSchedule schedule = experiment(which, receivers);
+      const planner::LoadedSchedule schedule = experiment(which, receivers);
       const verify::Verdict verdict = verify::verify(
           *schedule.topology,
           [&](std::uint32_t node) -> const Program& { return schedule.programs.at(node); },
@@ -39,7 +40,7 @@ TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
 // s of virtual time until rank 0 has its last message.
 double simulated(Experiment which, std::uint32_t receivers, const sim::Model& model,
                  std::uint64_t bytes) {
-  const LoadedSchedule schedule = experiment(which, receivers);
+  const planner::LoadedSchedule schedule = experiment(which, receivers);
   std::vector<const Program*> programs;
   for (const Program& program : schedule.programs) programs.push_back(&program);
   sim::Cluster cluster(sim::Network(model, sim::links_of(programs)), {});
@@ -93,7 +94,7 @@ TEST(Postal, ExperimentsTellTheOverheadOfSharedProcessors) {
     std::vector<Timing> timings;
     for (const Experiment which : kExperiments) {
       for (const std::uint32_t k : {1u, 2u, 4u, 7u}) {
-        const LoadedSchedule schedule = experiment(which, k);
+        const planner::LoadedSchedule schedule = experiment(which, k);
         Layout layout;
         ASSERT_EQ(make_layout(schedule.programs.front(), 8, 1, layout), Status::kOk);
         predict::Conditions conditions;
@@ -111,7 +112,7 @@ TEST(Postal, ExperimentsTellTheOverheadOfSharedProcessors) {
 
 TEST(Postal, StreamsTellTheOverheadOfSharedProcessors) {
   const auto chain_gap = [](std::uint32_t ranks, const predict::Model& model) {
-    const LoadedSchedule schedule = load_schedule("stream", stream_file(ranks, 1000), "");
+    const planner::LoadedSchedule schedule = load_schedule("stream", stream_file(ranks, 1000), "");
     const auto time_of = [&](std::uint64_t blocks) {
       Layout layout;
       EXPECT_EQ(make_layout(schedule.programs.front(), blocks * 1000, 1, layout), Status::kOk);

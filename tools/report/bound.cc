@@ -1,13 +1,13 @@
 #include "tools/report/bound.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/counted.h"
 #include "espalier/base/arithmetic.h"
+#include "planner/make/blocks.h"
+#include "planner/make/bound.h"
 #include "tools/report/show_text.h"
 #include "tools/report/witness.h"
-#include "tools/select/blocks.h"
 
 namespace espalier::tools {
 namespace {
@@ -24,13 +24,13 @@ std::string formula(const verify::LowerBound& bound) {
 
 }  // namespace
 
-std::vector<verify::LowerBound> bounds_of(const LoadedSchedule& loaded) {
-  return bounds_of(*loaded.topology, [&loaded](std::uint32_t node) -> const Program& {
+std::vector<verify::LowerBound> bounds_of(const planner::LoadedSchedule& loaded) {
+  return planner::bounds_of(*loaded.topology, [&loaded](std::uint32_t node) -> const Program& {
     return loaded.programs.at(node);
   });
 }
 
-Json certificate_of(const LoadedSchedule& loaded) {
+Json certificate_of(const planner::LoadedSchedule& loaded) {
   const auto program = [&loaded](std::uint32_t node) -> const Program& {
     return loaded.programs.at(node);
   };
@@ -42,15 +42,11 @@ Json certificate_of(const LoadedSchedule& loaded) {
                           verify::bound_facts(*loaded.topology, program, false), bounds, limited);
 }
 
-std::vector<verify::LowerBound> bounds_of(const topology::Topology& topology,
-                                          const verify::Programs& programs) {
-  return verify::lower_bounds(topology, programs, false);
-}
-
 std::string bound_text(const std::vector<verify::LowerBound>& bounds, const Program& program) {
   if (bounds.empty()) return count_text(program.counts[program.bound_ref]);
-  const std::int64_t first = allowed_blocks(program, 1);
-  if (!cuts_messages(program)) return std::to_string(bound_steps(bounds, program, first));
+  const std::int64_t first = planner::allowed_blocks(program, 1);
+  if (!planner::cuts_messages(program))
+    return std::to_string(planner::bound_steps(bounds, program, first));
   std::string text;
   const std::vector<verify::LowerBound> few = verify::greatest(bounds, first);
   for (const verify::LowerBound& bound : few) text += (text.empty() ? "" : ", ") + formula(bound);
@@ -59,14 +55,6 @@ std::string bound_text(const std::vector<verify::LowerBound>& bounds, const Prog
 
 std::string lower_bound_text(const verify::LowerBound& bound) {
   return counted(formula(bound), "step") + ": " + bound.reason;
-}
-
-std::int64_t bound_steps(const std::vector<verify::LowerBound>& bounds, const Program& program,
-                         std::int64_t blocks) {
-  if (bounds.empty()) return count_value(program.counts[program.bound_ref], blocks);
-  std::int64_t steps = 0;
-  for (const verify::LowerBound& bound : bounds) steps = std::max(steps, bound.steps(blocks));
-  return steps;
 }
 
 }  // namespace espalier::tools

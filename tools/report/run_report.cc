@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "planner/workload/counts.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/workload/counts.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::run_command {
 namespace {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "espalier/collectives/schedule/expand.h"
+#include "planner/make/blocks.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
-#include "tools/select/blocks.h"
 
 namespace espalier::tools {
 namespace {
@@ -110,7 +110,7 @@ Json instance_json(const Instance& instance) {
   return json;
 }
 
-Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t blocks) {
+Json program_json(const planner::LoadedSchedule& loaded, std::uint32_t node, std::int64_t blocks) {
   const Program& program = loaded.programs[node];
   Json json = {{"node", node},
                {"bytes", descriptor_bytes(loaded, node)},
@@ -141,13 +141,13 @@ Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t
 
 }  // namespace
 
-std::size_t descriptor_bytes(const LoadedSchedule& loaded, std::uint32_t node) {
+std::size_t descriptor_bytes(const planner::LoadedSchedule& loaded, std::uint32_t node) {
   const std::uint8_t* bytes = nullptr;
   std::size_t size = 0;
   return loaded.file.descriptor(node, bytes, size) == Status::kOk ? size : 0;
 }
 
-Json schedule_json(const LoadedSchedule& loaded, std::int64_t node, std::int64_t blocks) {
+Json schedule_json(const planner::LoadedSchedule& loaded, std::int64_t node, std::int64_t blocks) {
   const Program& program = loaded.programs.front();
   Json json = {{"file", loaded.name},
                {"producer", program.producer},
@@ -164,7 +164,7 @@ Json schedule_json(const LoadedSchedule& loaded, std::int64_t node, std::int64_t
                {"needs_commutative", program.needs_commutative},
                {"rotated_scratch", has_rotated_scratch(program)},
                {"segments", program.segments},
-               {"cuts_messages", cuts_messages(program)},
+               {"cuts_messages", planner::cuts_messages(program)},
                {"residue", program.residue},
                {"residue_mod", program.residue_mod},
                {"block_rules", Json::array()},
@@ -176,7 +176,7 @@ Json schedule_json(const LoadedSchedule& loaded, std::int64_t node, std::int64_t
                {"topology_digest", hex(program.topology_digest)},
                {"bytes", loaded.bytes.size()}};
   for (const verify::LowerBound& bound :
-       verify::greatest(bounds_of(loaded), allowed_blocks(program, 1))) {
+       verify::greatest(bounds_of(loaded), planner::allowed_blocks(program, 1))) {
     json["bounds"].push_back({{"a", bound.a}, {"b", bound.b}, {"d", bound.d}});
   }
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {

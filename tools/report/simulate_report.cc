@@ -6,8 +6,9 @@
 
 #include "base/counted.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/workload/counts.h"
 #include "tools/common/json.h"
-#include "tools/workload/counts.h"
+#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 namespace {

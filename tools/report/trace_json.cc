@@ -33,7 +33,7 @@ struct Line {
 
 class Writer {
  public:
-  Writer(const LoadedSchedule& loaded, const std::vector<EventLog>& logs)
+  Writer(const planner::LoadedSchedule& loaded, const std::vector<EventLog>& logs)
       : loaded_(loaded), logs_(logs) {
     begin_ = UINT64_MAX;
     for (std::uint32_t node = 0; node < logs.size(); ++node) {
@@ -213,7 +213,7 @@ class Writer {
     return lines;
   }
 
-  const LoadedSchedule& loaded_;
+  const planner::LoadedSchedule& loaded_;
   const std::vector<EventLog>& logs_;
   std::uint64_t begin_ = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Lane> lanes_;  // by (from, to)
@@ -237,7 +237,7 @@ std::vector<std::uint32_t> log_room(const Programs& programs, std::int64_t block
   return rooms;
 }
 
-Trace make_trace(const LoadedSchedule& loaded, const std::vector<EventLog>& logs,
+Trace make_trace(const planner::LoadedSchedule& loaded, const std::vector<EventLog>& logs,
                  std::uint64_t bytes, std::int64_t blocks, const std::string& clock) {
   const Program& program = loaded.programs.front();
   const Json other = {{"schedule", loaded.name},

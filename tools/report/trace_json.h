@@ -9,7 +9,7 @@
 
 #include "espalier/collectives/machine/event_log.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "tools/select/loaded_schedule.h"
+#include "planner/files/loaded_schedule.h"
 
 namespace espalier::tools {
 
@@ -28,8 +28,9 @@ struct Trace {
 // step's beginning, in us. A link's messages complete in order: a slice begins when its message was
 // posted or the one before it on the link was complete, whichever is later. A send ends when its
 // completion was polled, or when its receive was complete, whichever is earlier.
-[[nodiscard]] Trace make_trace(const LoadedSchedule& loaded, const std::vector<EventLog>& logs,
-                               std::uint64_t bytes, std::int64_t blocks, const std::string& clock);
+[[nodiscard]] Trace make_trace(const planner::LoadedSchedule& loaded,
+                               const std::vector<EventLog>& logs, std::uint64_t bytes,
+                               std::int64_t blocks, const std::string& clock);
 
 // Writes the trace; with `say`, prints its size on stdout.
 void write_trace(const std::string& path, const Trace& trace, bool say);

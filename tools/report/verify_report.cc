@@ -1,12 +1,13 @@
 #include "tools/report/verify_report.h"
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "planner/files/prove.h"
+#include "planner/make/blocks.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
 #include "tools/report/witness.h"
-#include "tools/select/blocks.h"
 
 namespace espalier::tools {
 namespace {
@@ -98,8 +99,8 @@ std::string busiest_text(Source& source, const Proof& proof) {
 }
 
 std::string range_text(const Program& program, const verify::Verdict& verdict) {
-  std::string text = proven_for(program, verdict) + ": ";
-  if (!cuts_messages(program)) {
+  std::string text = planner::proven_for(program, verdict) + ": ";
+  if (!planner::cuts_messages(program)) {
     text += "proven for it";
   } else if (verdict.for_all) {
     text +=
@@ -133,24 +134,12 @@ Json counterexample_json(const verify::Counterexample& wrong) {
 
 }  // namespace
 
-std::string proven_for(const Program& program, const verify::Verdict& verdict) {
-  if (!cuts_messages(program)) {
-    return "N = " + std::to_string(verdict.proven_blocks) + ", the only one its block table gives";
-  }
-  std::string text = "every N";
-  if (program.residue_mod > 1) {
-    text += " = " + std::to_string(program.residue) + " mod " + std::to_string(program.residue_mod);
-  }
-  if (!verdict.for_all) text += " up to " + std::to_string(verdict.proven_blocks);
-  return text;
-}
-
 std::string summary(Source& source, const Proof& proof) {
   const Program& program = source.program(0);
   const verify::Verdict& verdict = proof.verdict;
   return one_line(source.name()) + ": valid: " + name_of(program) + " on " +
-         source.topology().title() + ", proven for " + proven_for(program, verdict) + ": " +
-         counted(steps_text(program), "step") + ", at least " +
+         source.topology().title() + ", proven for " + planner::proven_for(program, verdict) +
+         ": " + counted(steps_text(program), "step") + ", at least " +
          bound_text(verdict.lower_bounds, program) + "; " + links_text(proof) +
          (verdict.in_place ? "; in place too\n" : "; not in place\n");
 }
@@ -215,7 +204,7 @@ Json to_json(Source& source, const Proof& proof) {
   json["for_all"] = verdict.for_all;
   if (verdict.for_all) json["period"] = verdict.period;
   if (!verdict.limited.empty()) json["limited"] = verdict.limited;
-  json["proven_for"] = proven_for(program, verdict);
+  json["proven_for"] = planner::proven_for(program, verdict);
   json["checks"] = verdict.checks;
   json["progressions"] = verdict.progressions;
   json["steps"] = steps_text(program);

@@ -6,7 +6,7 @@
 
 #include "espalier/collectives/verify/verify.h"
 #include "tools/common/json.h"
-#include "tools/select/verify_source.h"
+#include "tools/report/verify_source.h"
 
 namespace espalier::tools {
 
@@ -19,8 +19,6 @@ struct Proof {
   std::uint32_t max_links = 0;                       // of one rank
 };
 
-// The N that a valid schedule is proven for: "every N", "every N up to 21", ...
-[[nodiscard]] std::string proven_for(const Program& program, const verify::Verdict& verdict);
 // One line. For valid schedules only.
 [[nodiscard]] std::string summary(Source& source, const Proof& proof);
 // One line for each property, with its numbers, and the properties that are not proven. For valid

@@ -5,8 +5,9 @@
 #include <cstring>
 
 #include "firmware/image/sha256.h"
-#include "tools/choose/resolve.h"
+#include "planner/make/bound.h"
 #include "tools/common/failure.h"
+#include "tools/options/resolve.h"
 #include "tools/report/bound.h"
 #include "tools/run/run.h"
 
@@ -32,7 +33,7 @@ constexpr std::uint64_t kLate = 5'000'000;  // ns
 // One size's repetitions.
 class SizeRun {
  public:
-  SizeRun(const RunOptions& options, const tools::LoadedSchedule& schedule,
+  SizeRun(const RunOptions& options, const planner::LoadedSchedule& schedule,
           const reference::ReferenceInput& what, const std::string* input,
           const std::vector<verify::LowerBound>& bounds, launch::NodeProcesses& cluster)
       : options_(options),
@@ -70,7 +71,7 @@ class SizeRun {
  private:
   void predict(SizeResult& size) const {
     const Program& program = schedule_.programs[0];
-    const Layout layout = tools::layout_of(program, what_);
+    const Layout layout = tools::or_bad_input(planner::layout_of(program, what_));
     const predict::Model model = run_model(options_);
     const auto nodes = static_cast<std::uint32_t>(schedule_.programs.size());
     predict::Conditions conditions = run_conditions(options_, model, nodes);
@@ -78,7 +79,7 @@ class SizeRun {
     size.blocks = layout.blocks;
     size.block_bytes = slot_bytes(layout);
     size.steps = phase_steps(program, layout.blocks);
-    size.bound_steps = tools::bound_steps(bounds_, program, layout.blocks);
+    size.bound_steps = planner::bound_steps(bounds_, program, layout.blocks);
     const predict::CostLine& line =
         predict::slowest(model, *schedule_.topology, size.block_bytes).line(size.block_bytes);
     size.alpha = static_cast<double>(line.alpha_ps) * 1e-12;
@@ -87,7 +88,11 @@ class SizeRun {
         predict::predict(*schedule_.topology, schedule_.programs, layout, model, conditions);
     predict::Picoseconds time = found.time;
     if (!options_.candidate.empty()) {
-      const predict::Tuning* runs = tools::tuning_of(model, options_.selection);
+      const tools::PlanOptions& plan = options_.plan;
+      const bool by_default = plan.window.empty() && plan.links.empty() && plan.ports.empty();
+      const predict::Tuning* runs =
+          by_default ? model.tuning(schedule_.topology->spec(), collective_name(what_.collective))
+                     : nullptr;
       if (runs != nullptr) time = runs->tuned(options_.candidate, what_.bytes, time);
     }
     size.predicted = static_cast<double>(time) * 1e-12;
@@ -228,7 +233,7 @@ class SizeRun {
 
   const RunOptions& options_;
   const std::vector<verify::LowerBound>& bounds_;
-  const tools::LoadedSchedule& schedule_;
+  const planner::LoadedSchedule& schedule_;
   const reference::ReferenceInput what_;
   const bool barrier_;
   const std::string* input_;
@@ -236,7 +241,7 @@ class SizeRun {
 };
 
 // Gives every node the memory of the longest message; routers have none.
-void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+void give_memory(const RunOptions& options, const planner::LoadedSchedule& schedule,
                  reference::ReferenceInput what, launch::NodeProcesses& cluster) {
   what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
   const std::vector<std::uint32_t> rooms = log_rooms(options, schedule, what);
@@ -265,7 +270,7 @@ predict::Conditions run_conditions(const RunOptions& options, const predict::Mod
   return conditions;
 }
 
-void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
+void execute(const RunOptions& options, const planner::LoadedSchedule& schedule,
              reference::ReferenceInput what, const std::string* input,
              launch::NodeProcesses& cluster, RunResult& result) {
   give_memory(options, schedule, what, cluster);

@@ -19,8 +19,8 @@ bool complete(const topology::Topology& topology) {
 
 }  // namespace
 
-bool runs_hop_by_hop(const RunOptions& options, const tools::LoadedSchedule& schedule) {
-  const std::string& asked = options.selection.links;
+bool runs_hop_by_hop(const RunOptions& options, const planner::LoadedSchedule& schedule) {
+  const std::string& asked = options.plan.links;
   if (asked == "routed") return false;
   const topology::Topology& topology = *schedule.topology;
   const auto stranger = lower::find_stranger(topology, schedule.programs);
@@ -37,7 +37,7 @@ bool runs_hop_by_hop(const RunOptions& options, const tools::LoadedSchedule& sch
                    "hop-by-hop', or --links routed");
 }
 
-std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule) {
+std::vector<tools::LinkTable> link_tables(const planner::LoadedSchedule& schedule) {
   const topology::Topology& topology = *schedule.topology;
   std::vector<tools::LinkTable> tables =
       tools::link_tables(topology, static_cast<std::uint32_t>(schedule.programs.size()));
@@ -51,7 +51,7 @@ std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule)
   return tables;
 }
 
-std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
+std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedule,
                                            const launch::NodeProcesses& cluster) {
   std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const launch::Member& member : cluster.members()) {

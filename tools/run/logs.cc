@@ -1,31 +1,31 @@
 // The logs of `espalier run`.
 
 #include "tools/common/failure.h"
+#include "tools/common/result_files.h"
 #include "tools/report/trace_json.h"
 #include "tools/run/node_log.h"
 #include "tools/run/run.h"
-#include "tools/workload/result_files.h"
 
 namespace espalier::run_command {
 namespace {
 
 // N of the last collective.
-std::int64_t last_blocks(const RunOptions& options, const tools::LoadedSchedule& schedule,
+std::int64_t last_blocks(const RunOptions& options, const planner::LoadedSchedule& schedule,
                          reference::ReferenceInput what) {
   what.bytes = options.bytes.back();
-  return tools::layout_of(schedule.programs.front(), what).blocks;
+  return tools::or_bad_input(planner::layout_of(schedule.programs.front(), what)).blocks;
 }
 
 }  // namespace
 
 std::vector<std::uint32_t> log_rooms(const RunOptions& options,
-                                     const tools::LoadedSchedule& schedule,
+                                     const planner::LoadedSchedule& schedule,
                                      const reference::ReferenceInput& what) {
   if (!keeps_logs(options)) return std::vector<std::uint32_t>(schedule.programs.size(), 0);
   return tools::log_room(schedule.programs, last_blocks(options, schedule, what));
 }
 
-void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule,
+void write_logs(const RunOptions& options, const planner::LoadedSchedule& schedule,
                 const reference::ReferenceInput& what, const launch::NodeProcesses& cluster) {
   std::vector<NodeLog> copies;
   std::vector<EventLog> logs;

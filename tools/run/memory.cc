@@ -22,7 +22,7 @@ constexpr std::uint64_t kEagerBytes = 16384;
 // Memory of an endpoint in /dev/shm under libfabric's shm; its owner maps the same amount.
 constexpr std::uint64_t kSharedBytes = 5'500'000;
 
-std::uint64_t endpoint_count(const tools::LoadedSchedule& schedule,
+std::uint64_t endpoint_count(const planner::LoadedSchedule& schedule,
                              const std::vector<tools::LinkTable>& tables) {
   std::uint64_t count = tables.empty() ? schedule.programs.size() : 0;
   for (const tools::LinkTable& table : tables) count += tools::endpoints(table);
@@ -56,7 +56,7 @@ std::uint64_t endpoint_bytes(const launch::LaunchOptions& launch, const Program&
 }
 
 // Bytes of all nodes and of the launcher; UINT64_MAX for messages that no schedule takes.
-std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& schedule,
+std::uint64_t needed(const RunOptions& options, const planner::LoadedSchedule& schedule,
                      const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
                      std::uint64_t bytes) {
   what.bytes = bytes / element_bytes(what.op) * element_bytes(what.op);
@@ -88,7 +88,7 @@ std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& sch
 
 }  // namespace
 
-void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+void check_memory(const RunOptions& options, const planner::LoadedSchedule& schedule,
                   const std::vector<tools::LinkTable>& tables,
                   const reference::ReferenceInput& what, std::uint64_t most) {
   if (options.launch.provider == ofi::kShmProvider) {

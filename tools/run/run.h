@@ -6,20 +6,21 @@
 #include <vector>
 
 #include "collectives/predict/predict.h"
+#include "planner/files/loaded_schedule.h"
+#include "planner/workload/reference.h"
+#include "planner/workload/workload.h"
 #include "tools/common/output.h"
 #include "tools/launch/launcher.h"
 #include "tools/launch/link_tables.h"
+#include "tools/options/plan_options.h"
+#include "tools/options/workload_options.h"
 #include "tools/report/run_report.h"
-#include "tools/select/loaded_schedule.h"
-#include "tools/select/selection.h"
-#include "tools/workload/reference.h"
-#include "tools/workload/workload.h"
 
 namespace espalier::run_command {
 
 struct RunOptions {
-  std::string file;  // a schedule file; empty: compile `selection`
-  tools::Selection selection{"complete:16", "broadcast"};
+  std::string file;  // a schedule file; empty: compile `plan`
+  tools::PlanOptions plan{"complete:16", "broadcast"};
   std::vector<std::string> sizes;      // as typed
   std::vector<std::uint64_t> bytes;    // of each message, or of one rank's part of it
   std::string candidate;               // that was chosen or named; empty: not known
@@ -70,10 +71,10 @@ struct RunOptions {
 // schedule go to neighbours, except on a complete graph. Throws Failure (bad input) if it was asked
 // for and some do not.
 [[nodiscard]] bool runs_hop_by_hop(const RunOptions& options,
-                                   const tools::LoadedSchedule& schedule);
+                                   const planner::LoadedSchedule& schedule);
 
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
-[[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
+[[nodiscard]] std::vector<tools::LinkTable> link_tables(const planner::LoadedSchedule& schedule);
 
 // Returns the command that starts each of `nodes` nodes (LaunchOptions.commands), from --start:
 // NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
@@ -93,20 +94,20 @@ struct BootFile {
 void check_boot_files(const launch::LaunchOptions& launch);
 
 // Lists the endpoints that the nodes of a hop-by-hop run have opened, by node, link and lane.
-[[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
+[[nodiscard]] std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedule,
                                                          const launch::NodeProcesses& cluster);
 
 // Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
 // `tables`: the links of a hop-by-hop run; empty for a routed one.
-void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
+void check_memory(const RunOptions& options, const planner::LoadedSchedule& schedule,
                   const std::vector<tools::LinkTable>& tables,
                   const reference::ReferenceInput& what, std::uint64_t most);
 
 // Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right, which report
 // a failed or wrong collective. `input`: the message of every repetition; null: made up, another
 // one each time. Throws Failure if it was interrupted (by a signal) or memory ran out.
-void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
+void execute(const RunOptions& options, const planner::LoadedSchedule& schedule,
              reference::ReferenceInput what, const std::string* input,
              launch::NodeProcesses& cluster, RunResult& result);
 
@@ -118,11 +119,11 @@ void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
 // Records that each node's log of the last size has room for; 0 where none is wanted. Throws
 // Failure (bad input) for a message whose log is too long.
 [[nodiscard]] std::vector<std::uint32_t> log_rooms(const RunOptions& options,
-                                                   const tools::LoadedSchedule& schedule,
+                                                   const planner::LoadedSchedule& schedule,
                                                    const reference::ReferenceInput& what);
 
 // Writes the events of the last collective into options.trace and options.events.
-void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule,
+void write_logs(const RunOptions& options, const planner::LoadedSchedule& schedule,
                 const reference::ReferenceInput& what, const launch::NodeProcesses& cluster);
 
 }  // namespace espalier::run_command

@@ -5,13 +5,15 @@
 #include <map>
 
 #include "espalier/collectives/verify/verify.h"
+#include "planner/files/prove.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/common/processors.h"
+#include "tools/common/result_files.h"
 #include "tools/launch/start_cluster.h"
+#include "tools/options/plan_options.h"
 #include "tools/report/verify_report.h"
 #include "tools/run/schedules.h"
-#include "tools/workload/result_files.h"
 
 namespace espalier::run_command {
 namespace {
@@ -61,8 +63,9 @@ void check_processes(const launch::LaunchOptions& launch) {
 
 // Proves the schedule for every N at once. One that is not periodic is proven for each N up to the
 // largest that the sizes give.
-verify::Verdict prove(const tools::LoadedSchedule& schedule, const reference::ReferenceInput& what,
-                      std::uint64_t max_bytes, bool hop_by_hop) {
+verify::Verdict prove(const planner::LoadedSchedule& schedule,
+                      const reference::ReferenceInput& what, std::uint64_t max_bytes,
+                      bool hop_by_hop) {
   tools::Progress progress("verifying");
   verify::VerifyOptions options;
   // In a hop-by-hop run the endpoints are the topology's links. Otherwise the fabric routes, and
@@ -78,7 +81,8 @@ verify::Verdict prove(const tools::LoadedSchedule& schedule, const reference::Re
     reference::ReferenceInput longest = what;
     longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
-    options.max_blocks = tools::layout_of(schedule.programs.front(), longest).blocks;
+    options.max_blocks =
+        tools::or_bad_input(planner::layout_of(schedule.programs.front(), longest)).blocks;
     verdict = verify::verify(*schedule.topology, program, options);
   }
   if (verdict.valid) return verdict;
@@ -95,7 +99,7 @@ void write_last_results(const RunOptions& options, reference::ReferenceInput wha
   });
 }
 
-RunResult describe_run(const RunOptions& options, const tools::LoadedSchedule& schedule,
+RunResult describe_run(const RunOptions& options, const planner::LoadedSchedule& schedule,
                        const reference::ReferenceInput& what) {
   const Program& program = schedule.programs.front();
   RunResult result;
@@ -132,7 +136,7 @@ RunResult describe_run(const RunOptions& options, const tools::LoadedSchedule& s
 }  // namespace
 
 RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::string& input) {
-  const tools::LoadedSchedule& schedule = run.schedule;
+  const planner::LoadedSchedule& schedule = run.schedule;
   const Program& program = schedule.programs.front();
   options.bytes = run.bytes;
   options.candidate = run.candidate;
@@ -162,10 +166,10 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   }
   RunResult result = describe_run(options, schedule, what);
   result.chosen = run.chosen;
-  result.chosen_by = run.selection != 0 ? "selection" : tools::choice_word(options.selection);
+  result.chosen_by = run.selection != 0 ? "selection" : tools::choice_word(options.plan);
   const verify::Verdict verdict = prove(schedule, what, most, hop_by_hop);
   result.proven_blocks = verdict.proven_blocks;
-  result.proven_for = tools::proven_for(program, verdict);
+  result.proven_for = planner::proven_for(program, verdict);
   result.bounds = verdict.lower_bounds;
   result.hop_by_hop = hop_by_hop;
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
-#include "tools/choose/resolve.h"
+#include "planner/files/schedule_set.h"
+#include "planner/workload/counts.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
-#include "tools/select/schedule_set.h"
-#include "tools/workload/counts.h"
+#include "tools/common/schedules.h"
+#include "tools/options/resolve.h"
+#include "tools/options/workload_options.h"
+#include "tools/report/selection_report.h"
 
 namespace espalier::run_command {
 namespace {
@@ -17,19 +20,25 @@ using tools::bad_input;
 
 constexpr std::uint64_t kMaxRunBytes = std::uint64_t{1} << 40;
 
-tools::LoadedSchedule obtain_schedule(const RunOptions& options) {
-  tools::ChoiceRequest request;
-  request.selection = options.selection;
+planner::ChoiceRequest request_of(const RunOptions& options, planner::PlanRequest plan,
+                                  const tools::BoardLimits& limits) {
+  planner::ChoiceRequest request;
+  request.plan = std::move(plan);
   request.model = run_model(options);
-  request.conditions =
-      run_conditions(options, request.model, tools::check_selection(options.selection)->nodes());
-  const tools::BoardLimits limits(options.board);
   request.limits = limits.get();
+  request.conditions = run_conditions(options, request.model, request.plan.topology->nodes());
+  return request;
+}
+
+planner::LoadedSchedule obtain_schedule(const RunOptions& options,
+                                        const planner::PlanRequest& plan) {
+  const tools::BoardLimits limits(options.board);
+  planner::ChoiceRequest request = request_of(options, plan, limits);
+  request.op = reference::default_operator(plan.collective);
   const bool fits = options.model.empty() && options.board.empty();
-  return tools::load_schedule(
-      "compiled",
-      tools::compile(fits ? tools::select_algorithm(options.selection) : tools::fit_named(request)),
-      "");
+  const planner::PlannedSchedule schedule =
+      tools::or_bad_input(fits ? planner::make_schedule(plan) : planner::fit_named(request));
+  return tools::load_schedule("compiled", tools::compile(schedule), "");
 }
 
 // The sizes to run; `input` is filled if a file is broadcast.
@@ -50,20 +59,21 @@ std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, s
 }
 
 // Returns the bytes of the longest part of --counts.
-std::uint64_t longest_part(const RunOptions& options, const tools::Choice& choice) {
-  const auto any = std::find_if(choice.candidates().begin(), choice.candidates().end(),
-                                [](const tools::Candidate& one) { return !one.programs.empty(); });
+std::uint64_t longest_part(const RunOptions& options, const planner::Choice& choice) {
+  const auto any =
+      std::find_if(choice.candidates().begin(), choice.candidates().end(),
+                   [](const planner::Candidate& one) { return !one.programs.empty(); });
   reference::ReferenceInput what;
   what.collective = any->programs.front().collective;
   what.ranks = any->programs.front().ranks;
-  what.op = tools::operator_of(choice.request());
+  what.op = choice.request().op;
   tools::set_counts(options.counts, what);
   return what.bytes;
 }
 
 // Drops the candidates that cannot have unequal counts.
-void keep_unequal(const tools::Choice& choice, tools::Ranking& ranking) {
-  std::erase_if(ranking.estimates, [&choice](const tools::Estimate& estimate) {
+void keep_unequal(const planner::Choice& choice, planner::Ranking& ranking) {
+  std::erase_if(ranking.estimates, [&choice](const planner::Estimate& estimate) {
     const Programs& programs = choice.candidates()[estimate.candidate].programs;
     return !std::all_of(programs.begin(), programs.end(), [](const Program& program) {
       SlotGroups groups;
@@ -74,27 +84,22 @@ void keep_unequal(const tools::Choice& choice, tools::Ranking& ranking) {
 }
 
 // Chooses for each size. Successive sizes with the same schedule run on the same nodes.
-std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
+std::vector<ScheduleRun> choose_schedules(const RunOptions& options, planner::PlanRequest plan,
                                           std::vector<std::uint64_t> bytes) {
   const tools::BoardLimits limits(options.board);
-  tools::ChoiceRequest request;
-  request.selection = options.selection;
-  request.combining = options.combining;
-  request.model = run_model(options);
-  request.limits = limits.get();
-  request.conditions =
-      run_conditions(options, request.model, tools::check_selection(options.selection)->nodes());
-  const tools::Choice choice(std::move(request));
+  planner::ChoiceRequest request = request_of(options, std::move(plan), limits);
+  request.op = tools::operator_of(request.plan.collective, options.combining);
+  const planner::Choice choice = tools::or_bad_input(planner::Choice::make(std::move(request)));
   if (!options.counts.empty()) bytes = {longest_part(options, choice)};
   std::vector<ScheduleRun> runs;
   std::size_t last = SIZE_MAX;  // the candidate of the last run
   for (const std::uint64_t size : bytes) {
-    tools::Ranking ranking = choice.rank(size);
+    planner::Ranking ranking = tools::or_bad_input(choice.rank(size));
     if (!options.counts.empty()) keep_unequal(choice, ranking);
-    const tools::Estimate& best = ranking.best();
+    const planner::Estimate& best = ranking.best();
     if (best.candidate != last) {
       last = best.candidate;
-      runs.push_back({tools::load_schedule("compiled", tools::compile(choice.selected(best)), ""),
+      runs.push_back({tools::load_schedule("compiled", tools::compile(choice.schedule(best)), ""),
                       {},
                       tools::describe_choice(choice, ranking),
                       choice.candidates()[best.candidate].name});
@@ -105,10 +110,10 @@ std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
 }
 
 // Chooses for each size as nodes do. Successive sizes with the same schedule run on the same nodes.
-std::vector<ScheduleRun> runs_of_selection(const RunOptions& options, const tools::ScheduleSet& set,
-                                           std::string& input) {
-  const tools::LoadedSchedule first =
-      tools::load_schedule(tools::first_member(set).name, tools::first_member(set).bytes, "");
+std::vector<ScheduleRun> runs_of_selection(const RunOptions& options,
+                                           const planner::ScheduleSet& set, std::string& input) {
+  const planner::LoadedSchedule first =
+      tools::load_schedule(planner::first_member(set).name, planner::first_member(set).bytes, "");
   const Program& program = first.programs.front();
   reference::ReferenceInput what = tools::case_of(program, options.combining);
   std::vector<std::uint64_t> sizes =
@@ -121,14 +126,14 @@ std::vector<ScheduleRun> runs_of_selection(const RunOptions& options, const tool
   std::size_t last = SIZE_MAX;  // the schedule of the last run
   for (const std::uint64_t size : sizes) {
     what.bytes = size;
-    const tools::ChosenMember chosen = tools::choose_member(set, what);
+    const planner::ChosenMember chosen = tools::or_bad_input(planner::choose_member(set, what));
     if (chosen.index == last) {
-      runs.back().chosen += "; " + chosen.reason;
+      runs.back().chosen += "; " + tools::reason_text(set, chosen, size);
     } else {
-      const tools::ScheduleSet::Member& member = set.members[chosen.index];
+      const planner::ScheduleSet::Member& member = set.members[chosen.index];
       runs.push_back({tools::load_schedule(member.name, member.bytes, ""),
                       {},
-                      chosen.reason,
+                      tools::reason_text(set, chosen, size),
                       "",
                       set.bytes,
                       set.selected->digest});
@@ -150,7 +155,7 @@ void check_single(const RunOptions& options, const std::vector<ScheduleRun>& run
                        : boots && !options.flash.empty() ? "--flash"
                                                          : nullptr;
   if (single == nullptr) return;
-  const bool is_auto = options.selection.algorithm == tools::kAuto;
+  const bool is_auto = options.plan.algorithm == tools::kAuto;
   bad_input(std::string(single) + " is for one schedule, and " +
             (!boots    ? "the selection"
              : is_auto ? "auto"
@@ -165,23 +170,23 @@ void check_single(const RunOptions& options, const std::vector<ScheduleRun>& run
 
 std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string& input) {
   std::vector<ScheduleRun> runs;
-  if (options.file.empty() && tools::is_chosen(options.selection)) {
-    (void)tools::check_selection(options.selection);
-    const bool barrier = options.selection.collective == collective_name(Collective::kBarrier);
-    runs = choose_schedules(options, read_sizes(options, barrier, input));
-    check_single(options, runs);
-    return runs;
-  }
   if (options.file.empty()) {
-    runs.push_back({obtain_schedule(options), {}, "", tools::candidate_name(options.selection)});
+    const planner::PlanRequest plan = tools::plan_request(options.plan);
+    if (planner::is_chosen(plan)) {
+      const bool barrier = plan.collective == Collective::kBarrier;
+      runs = choose_schedules(options, plan, read_sizes(options, barrier, input));
+      check_single(options, runs);
+      return runs;
+    }
+    runs.push_back({obtain_schedule(options, plan), {}, "", planner::candidate_name(plan)});
   } else {
-    tools::ScheduleSet set = tools::read_schedules(options.file);
+    planner::ScheduleSet set = tools::read_schedules(options.file);
     if (set.selected) {
       runs = runs_of_selection(options, set, input);
       check_single(options, runs);
       return runs;
     }
-    tools::ScheduleSet::Member& member = set.members.front();
+    planner::ScheduleSet::Member& member = set.members.front();
     runs.push_back({tools::load_schedule(member.name, std::move(member.bytes), ""), {}, "", ""});
   }
   const Program& program = runs.front().schedule.programs.front();
@@ -190,11 +195,12 @@ std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string
 }
 
 reference::ReferenceInput describe_case(RunOptions& options,
-                                        const tools::LoadedSchedule& schedule) {
+                                        const planner::LoadedSchedule& schedule) {
   reference::ReferenceInput what = tools::case_of(schedule.programs.front(), options.combining);
   if (!options.counts.empty()) {
     tools::set_counts(options.counts, what);
-    for (const Program& program : schedule.programs) tools::check_takes_counts(program, what);
+    for (const Program& program : schedule.programs)
+      tools::or_bad_input(planner::check_takes_counts(program, what));
     options.bytes = {what.bytes};
   }
   if (!options.input.empty() && what.collective != Collective::kBroadcast) {

@@ -11,7 +11,7 @@ namespace espalier::run_command {
 
 // A schedule, and the sizes that it runs: bytes of each message, or of one rank's part of it.
 struct ScheduleRun {
-  tools::LoadedSchedule schedule;
+  planner::LoadedSchedule schedule;
   std::vector<std::uint64_t> bytes;
   std::string chosen;     // why; empty: it was named
   std::string candidate;  // its name; empty: it was read from a file
@@ -28,7 +28,7 @@ struct ScheduleRun {
 // The case that the schedule and the options describe together. With --counts also sets
 // options.bytes. Throws Failure (bad input).
 [[nodiscard]] reference::ReferenceInput describe_case(RunOptions& options,
-                                                      const tools::LoadedSchedule& schedule);
+                                                      const planner::LoadedSchedule& schedule);
 
 // Proves the schedule, starts its nodes, runs its sizes and checks every result. `input`: the file
 // that is broadcast; empty: none. Throws Failure: bad input, or it was interrupted.

@@ -9,10 +9,10 @@
 
 #include "collectives/simulation/address_range.h"
 #include "collectives/simulation/node_memory.h"
-#include "tools/select/stored_schedule.h"
-#include "tools/workload/counts.h"
-#include "tools/workload/reference.h"
-#include "tools/workload/result_files.h"
+#include "planner/workload/counts.h"
+#include "planner/workload/reference.h"
+#include "tools/common/result_files.h"
+#include "tools/simulate/stored_schedule.h"
 
 namespace espalier::tools {
 
@@ -42,7 +42,7 @@ class SimulatedMemory {
   const StoredSchedule& schedule_;
   const reference::ReferenceInput& run_;
   const Layout layout_;  // of the longest parts
-  MachineCounts counts_;
+  planner::MachineCounts counts_;
   std::vector<sim::NodeMemory> nodes_;  // with data
   std::unique_ptr<sim::AddressRange> addresses_;
   std::unique_ptr<reference::Results> results_;  // kept if one result serves all ranks

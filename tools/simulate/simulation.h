@@ -9,9 +9,9 @@
 #include "collectives/simulation/cluster.h"
 #include "espalier/collectives/machine/event_log.h"
 #include "espalier/hal/sim/network.h"
-#include "tools/select/stored_schedule.h"
 #include "tools/simulate/node_log.h"
 #include "tools/simulate/simulated_memory.h"
+#include "tools/simulate/stored_schedule.h"
 
 namespace espalier::tools {
 

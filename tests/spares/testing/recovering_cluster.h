@@ -15,9 +15,10 @@
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/machine/recovery.h"
 #include "firmware/image/image_writer.h"
+#include "planner/files/prove.h"
+#include "tools/common/schedules.h"
 #include "tools/image/spares.h"
-#include "tools/select/prove.h"
-#include "tools/select/selection.h"
+#include "tools/options/plan_options.h"
 
 namespace espalier::testing {
 
@@ -45,14 +46,14 @@ class Library {
  public:
   explicit Library(const std::string& spec) : topology_(tools::parse_topology(spec)) {
     for (const Step& step : kSteps) {
-      tools::Selection selection;
+      tools::PlanOptions selection;
       selection.topology = spec;
       selection.collective = collective_name(step.collective);
       selection.algorithm = step.algorithm;
       if (has_root(step.collective)) selection.root = std::to_string(step.root);
       selection.links = "hop-by-hop";
       selection.embedding = "none";
-      std::vector<std::uint8_t> bytes = tools::compile(tools::select_algorithm(selection));
+      std::vector<std::uint8_t> bytes = tools::compile(tools::make_schedule(selection));
       (void)tools::prove_compiled("main", bytes, true);
       main_.push_back(tools::load_schedule("main", std::move(bytes), ""));
     }
@@ -87,7 +88,7 @@ class Library {
     content.topology_digest = topology_->digest();
     content.node = node;
     std::vector<std::uint32_t> peers;
-    for (const tools::LoadedSchedule& schedule : main_) {
+    for (const planner::LoadedSchedule& schedule : main_) {
       content.programs.push_back(tools::image_descriptor(schedule, node));
     }
     for (const tools::Spare& spare : spares_) {
@@ -102,7 +103,7 @@ class Library {
   }
 
   std::unique_ptr<topology::Topology> topology_;
-  std::vector<tools::LoadedSchedule> main_;
+  std::vector<planner::LoadedSchedule> main_;
   std::vector<tools::Spare> spares_;
   std::vector<std::vector<std::uint8_t>> images_;
 };

@@ -1,0 +1,109 @@
+#include "planner/choose/sizes.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace espalier::planner {
+namespace {
+
+constexpr unsigned kWideStep = 4;  // powers of two between sizes that are ranked in any case
+// A crossover is exact to this part of its size.
+constexpr std::uint64_t kCrossoverPart = 32;
+
+}  // namespace
+
+Sizes::Sizes(const Choice& choice)
+    : choice_(&choice), element_(std::max(1u, element_bytes(choice.request().op))) {}
+
+Result<Sizes> Sizes::make(const Choice& choice, std::uint64_t most) {
+  Sizes sizes(choice);
+  const auto last = static_cast<unsigned>(std::bit_width(most) - 1);
+  unsigned before = std::min(last, static_cast<unsigned>(std::bit_width(sizes.element_ - 1)));
+  if (auto ranked = sizes.rank(before); !ranked) return fail(ranked.error());
+  while (before < last) {
+    const unsigned next = std::min(last, before + kWideStep);
+    if (auto ranked = sizes.rank(next); !ranked) return fail(ranked.error());
+    if (auto refined = sizes.refine(before, next); !refined) return fail(refined.error());
+    before = next;
+  }
+  return sizes;
+}
+
+// A power of two, or the next number of whole elements.
+std::uint64_t Sizes::bytes_of(unsigned power) const {
+  return ((std::uint64_t{1} << power) + element_ - 1) / element_ * element_;
+}
+
+Result<void> Sizes::rank(unsigned power) {
+  const auto ranking = choice_->rank(bytes_of(power));
+  if (!ranking) return fail(ranking.error());
+  Times& times = times_[power];
+  times.assign(choice_->candidates().size(), predict::kMaxPrediction);
+  for (const Estimate& one : ranking->estimates) times[one.candidate] = one.time;
+  best_of_[power] = ranking->best().candidate;
+  return {};
+}
+
+Result<void> Sizes::refine(unsigned low, unsigned high) {
+  if (high - low < 2 || best_of_.at(low) == best_of_.at(high)) return {};
+  const unsigned middle = (low + high) / 2;
+  if (auto ranked = rank(middle); !ranked) return ranked;
+  if (auto refined = refine(low, middle); !refined) return refined;
+  return refine(middle, high);
+}
+
+Result<std::uint64_t> Sizes::crossover(std::size_t from, std::size_t to, std::uint64_t low,
+                                       std::uint64_t high) const {
+  while (high - low > std::max(element_, high / kCrossoverPart)) {
+    const std::uint64_t middle = (low + high) / 2 / element_ * element_;
+    const auto after = choice_->predict(to, middle);
+    if (!after) return fail(after.error());
+    const auto before = choice_->predict(from, middle);
+    if (!before) return fail(before.error());
+    (after->time <= before->time ? high : low) = middle;
+  }
+  return high;
+}
+
+Result<std::vector<SizeRow>> Sizes::rows(std::uint64_t percent) const {
+  std::vector<SizeRow> rows;
+  std::uint64_t before = 0;  // the last size of the row before
+  for (auto first = times_.begin(); first != times_.end();) {
+    // The candidate that serves the longest run of sizes; of equal ones, the one with the least
+    // sum of ratios to the best.
+    auto end_of_longest = first;
+    std::size_t longest = 0;
+    predict::Picoseconds least = 0;
+    for (std::size_t candidate = 0; candidate < first->second.size(); ++candidate) {
+      predict::Picoseconds sum = 0;
+      auto end = first;
+      for (; end != times_.end(); ++end) {
+        const predict::Picoseconds best = end->second[best_of_.at(end->first)];
+        const predict::Picoseconds time = end->second[candidate];
+        if (time == predict::kMaxPrediction ||
+            time > best + predict::times(best / 100 + 1, percent)) {
+          break;
+        }
+        sum += time / (best / 1000 + 1);
+      }
+      const bool is_longer = std::distance(first, end) > std::distance(first, end_of_longest);
+      if (is_longer || (end == end_of_longest && end != first && sum < least)) {
+        end_of_longest = end;
+        longest = candidate;
+        least = sum;
+      }
+    }
+    std::uint64_t from_bytes = 0;
+    if (!rows.empty()) {
+      const auto at = crossover(rows.back().candidate, longest, before, bytes_of(first->first));
+      if (!at) return fail(at.error());
+      from_bytes = *at;
+    }
+    rows.push_back({from_bytes, longest});
+    before = bytes_of(std::prev(end_of_longest)->first);
+    first = end_of_longest;
+  }
+  return rows;
+}
+
+}  // namespace espalier::planner
