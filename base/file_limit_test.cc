@@ -3,31 +3,28 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 
+#include "base/testing/child.h"
+
 namespace espalier {
 namespace {
 
 TEST(FileLimit, IsTheSystemsLimit) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = status_of_child([] {
     const rlimit limit = {4096, RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &limit);
     fail_beyond_file_limit();
     const int file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     const char bytes[8192] = {};
-    const bool is_right = max_file_bytes() == 4096 &&
-                          file_limit_text() == "a file-size limit of 4096 bytes (ulimit -f)" &&
-                          write(file, bytes, sizeof bytes) == 4096 &&
-                          write(file, bytes, sizeof bytes) == -1 && errno == EFBIG;
-    _exit(is_right ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
+    return max_file_bytes() == 4096 &&
+           file_limit_text() == "a file-size limit of 4096 bytes (ulimit -f)" &&
+           write(file, bytes, sizeof bytes) == 4096 && write(file, bytes, sizeof bytes) == -1 &&
+           errno == EFBIG;
+  });
   EXPECT_EQ(status, 0);
 }
 

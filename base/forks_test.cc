@@ -2,26 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
 
+#include "base/testing/child.h"
+
 namespace espalier {
 namespace {
-
-// Returns the exit status of a child that runs `body`.
-template <typename Body>
-int status_of_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    body();
-    _exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
-}
 
 struct Counted {
   explicit Counted(int& given) : ends(given) {}

@@ -17,6 +17,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/testing/child.h"
 #include "base/testing/free_port.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
@@ -288,8 +289,7 @@ TEST_F(Environment, ProcessesJoin) {
   const std::string port = port_of_test();
   std::vector<pid_t> children;
   for (int rank = 0; rank < 4; ++rank) {
-    const pid_t child = fork();
-    if (child == 0) {
+    children.push_back(start_child([&] {
       set(std::to_string(rank), "4", port);
       Options options;
       options.deadline = milliseconds(20'000);
@@ -299,16 +299,10 @@ TEST_F(Environment, ProcessesJoin) {
         const auto value = (*job)->get(other, "key");
         good = value && *value == std::to_string(other);
       }
-      good = good && (*job)->fence();
-      _exit(good ? 0 : 1);
-    }
-    children.push_back(child);
+      return good && (*job)->fence();
+    }));
   }
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
+  for (const pid_t child : children) EXPECT_EQ(wait_for_child(child), 0);
 }
 
 TEST_F(Environment, SaysWhatIsWrong) {

@@ -134,7 +134,7 @@ unsigned number_of(const Enumeration& value) {
 int make_call(const espalier_call* given, const espalier_comm* comm, Call& made) {
   if (comm == nullptr) return missing("comm");
   if (given == nullptr) return missing("call");
-  espalier_call call = ESPALIER_CALL;
+  espalier_call call = espalier_default_call();
   if (const int status = take_or_fail(*given, call, "espalier_call")) return status;
   const unsigned collective = number_of(call.collective);
   const unsigned type = number_of(call.type);
@@ -166,7 +166,7 @@ int make_call(const espalier_call* given, const espalier_comm* comm, Call& made)
 
 int make_options(const espalier_join_options* given, JoinOptions& made) {
   if (given == nullptr) return ESPALIER_OK;
-  espalier_join_options options = ESPALIER_JOIN_OPTIONS;
+  espalier_join_options options = espalier_default_join_options();
   if (const int status = take_or_fail(*given, options, "espalier_join_options")) return status;
   if (const unsigned method = number_of(options.method); method > ESPALIER_ALONE) {
     return out_of_range("method", method, ESPALIER_ALONE);
@@ -223,7 +223,7 @@ static_assert(static_cast<int>(bootstrap::Method::kAlone) == ESPALIER_ALONE);
 // A call with the arguments of a blocking function.
 espalier_call call_of(espalier_collective collective, const void* send, void* receive,
                       std::uint64_t count, espalier_type type, espalier_op op, std::uint32_t root) {
-  espalier_call call = ESPALIER_CALL;
+  espalier_call call = espalier_default_call();
   call.collective = collective;
   call.type = type;
   call.op = op;
@@ -268,7 +268,14 @@ int espalier_join(const espalier_join_options* options, espalier_comm** comm) {
     return int{ESPALIER_OK};
   });
 }
-void espalier_leave(espalier_comm* comm) { delete comm; }
+int espalier_leave(espalier_comm* comm) {
+  return without_exceptions([&] {
+    if (comm == nullptr) return int{ESPALIER_OK};
+    const std::unique_ptr<espalier_comm> ends(comm);
+    const auto left = comm->communicator.leave();
+    return left ? int{ESPALIER_OK} : fails(*comm, left.error());
+  });
+}
 void* espalier_allocate(std::size_t bytes) { return espalier::allocate(bytes); }
 void espalier_deallocate(void* bytes) {
   (void)without_exceptions([&] {
@@ -467,9 +474,9 @@ int espalier_split(espalier_comm* comm, std::int64_t color, std::int64_t key,
     if (comm == nullptr) return missing("comm");
     if (part == nullptr) return missing("part");
     *part = nullptr;
-    auto parts = comm->communicator.split(color, key);
-    if (!parts) return fails(*comm, parts.error());
-    if (!parts->empty()) *part = new espalier_comm{std::move(parts->front())};
+    auto made = comm->communicator.split(color, key);
+    if (!made) return fails(*comm, made.error());
+    if (*made) *part = new espalier_comm{**std::move(made)};
     return int{ESPALIER_OK};
   });
 }

@@ -43,7 +43,7 @@ TEST(CInterface, NumbersAreThoseOfTheCppEnumerations) {
 }
 
 espalier_comm* alone() {
-  espalier_join_options options = ESPALIER_JOIN_OPTIONS;
+  espalier_join_options options = espalier_default_join_options();
   options.method = ESPALIER_ALONE;
   espalier_comm* world = nullptr;
   EXPECT_EQ(espalier_join(&options, &world), ESPALIER_OK) << espalier_error();
@@ -120,7 +120,7 @@ TEST(CInterface, StructsOfOtherHeaders) {
   ASSERT_NE(world, nullptr);
   // A newer header: the members that this library does not have must be zero.
   struct {
-    espalier_call call = ESPALIER_CALL;
+    espalier_call call = espalier_default_call();
     std::array<char, 16> more = {};
   } newer;
   newer.call.struct_size = sizeof(newer);
@@ -129,7 +129,7 @@ TEST(CInterface, StructsOfOtherHeaders) {
   newer.more[3] = 1;
   EXPECT_EQ(espalier_run(&newer.call, world), ESPALIER_BAD_ARGUMENT);
   // An older one: the members that it does not have are not read.
-  espalier_call older = ESPALIER_CALL;
+  espalier_call older = espalier_default_call();
   older.collective = ESPALIER_BARRIER;
   older.type = static_cast<espalier_type>(99);
   older.struct_size = offsetof(espalier_call, type);
@@ -140,7 +140,7 @@ TEST(CInterface, StructsOfOtherHeaders) {
 }
 
 TEST(CInterface, OptionsThatCannotBeUsed) {
-  espalier_join_options options = ESPALIER_JOIN_OPTIONS;
+  espalier_join_options options = espalier_default_join_options();
   espalier_comm* world = nullptr;
   options.rank = 3;
   EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BAD_ARGUMENT);
@@ -150,7 +150,7 @@ TEST(CInterface, OptionsThatCannotBeUsed) {
   options.size = 2;
   EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BAD_ARGUMENT);
   EXPECT_STREQ(espalier_error(), "table is null; expected a pointer");
-  options = ESPALIER_JOIN_OPTIONS;
+  options = espalier_default_join_options();
   options.method = ESPALIER_ALONE;
   options.provider = "carrier-pigeon";
   EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BACK_END);

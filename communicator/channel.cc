@@ -147,9 +147,19 @@ Result<std::shared_ptr<Operation>> Channel::make_leaving() {
   return barrier;
 }
 
-void Channel::leave_whole() {
-  if (is_of_parent()) return;
-  if (size_ == 1 || !is_listed_) return job_->end_whole(true);
+Result<void> Channel::check_alive() const {
+  const Cause failure = cause();
+  if (failure.status == Status::kOk) return {};
+  return fail(std::string("the communicator failed before: ") + status_name(failure.status) +
+              ", found by rank " + std::to_string(failure.detector));
+}
+
+Result<void> Channel::leave_whole() {
+  if (is_of_parent()) return check_process();
+  if (size_ == 1 || !is_listed_) {
+    job_->end_whole(true);
+    return {};
+  }
   while (true) {
     Operation* waiting = nullptr;
     {
@@ -160,19 +170,22 @@ void Channel::leave_whole() {
     end(*waiting);
   }
   job_->end_whole(cause().status == Status::kOk);
-  if (cause().status != Status::kOk) return;
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
-  (void)guard([this]() -> Result<void> {
+  return guard([this]() -> Result<void> {
+    if (auto alive = check_alive(); !alive) return alive;
     auto barrier = make_leaving();
     if (!barrier) return fail(barrier.error());
-    if (start(**barrier) && wait(**barrier)) return job_->members().fence();
-    return {};
+    if (auto started = start(**barrier); !started) return started;
+    if (auto met = wait(**barrier); !met) return met;
+    return job_->members().fence();
   });
 }
 
-void Channel::leave_part() {
-  if (is_of_parent() || size_ == 1 || !is_listed_ || cause().status != Status::kOk) return;
-  (void)guard([this]() -> Result<void> {
+Result<void> Channel::leave_part() {
+  if (is_of_parent()) return check_process();
+  if (size_ == 1 || !is_listed_) return {};
+  return guard([this]() -> Result<void> {
+    if (auto alive = check_alive(); !alive) return alive;
     auto barrier = make_leaving();
     if (!barrier) return fail(barrier.error());
     {
@@ -351,7 +364,9 @@ Result<void> Channel::start(Operation& operation) {
   if (is_of_parent()) return check_process();
   const Use use(*this);
   if (!use.has()) return fail(crowded());
-  return enqueue(operation);
+  auto started = enqueue(operation);
+  if (operation.state != Operation::State::kComplete) job_->call_progress_thread();
+  return started;
 }
 
 Result<void> Channel::enqueue(Operation& operation) {
@@ -593,9 +608,11 @@ void Channel::await_completion(Operation& operation) {
     progress();
     if (operation.state != Operation::State::kComplete) wait_for_peers();
   }
+  job_->note_waiting(0);
 }
 
 void Channel::wait_for_peers() {
+  job_->note_waiting(machine_.moved_at());
   const bool others_busy = job_->progress_others(this);
   Endpoint& endpoint = fabric_->endpoint();
   std::uint64_t until = machine_.next_deadline();

@@ -88,11 +88,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] std::uint32_t ranks_per_host() const;
   // Ends the channel of the whole job: waits for all that was started and for the ends of parts,
   // then for the other ranks, so that closing the endpoint takes no message from them.
-  void leave_whole();
+  // Errors: the failure; another rank did not end.
+  [[nodiscard]] Result<void> leave_whole();
   // Ends the channel of a part: starts a barrier, and gives the channel to the job, which closes
   // its endpoint when all ranks have come. Waits for no other rank while the whole job's channel
   // lives.
-  void leave_part();
+  [[nodiscard]] Result<void> leave_part();
   [[nodiscard]] bool has_left() const { return has_left_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
@@ -187,6 +188,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void copy_alone(const Call& call) const;
   [[nodiscard]] Error failure_of(const Operation& operation) const;
   [[nodiscard]] std::string failure_text(const Operation& operation) const;
+  // Errors: the communicator has failed.
+  [[nodiscard]] Result<void> check_alive() const;
 
   // The extent of the call's input or output at this rank.
   [[nodiscard]] Extent extent_of(const Call& call, Buffer::Value buffer) const {

@@ -102,6 +102,9 @@ Result<void> Channel::connect(Members members) {
     MachineConfig config;
     config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
     config.before_release = [](void* channel) { static_cast<Channel*>(channel)->exchange_notes(); };
+    config.quiet_ns = [](void* channel) {
+      return static_cast<Channel*>(channel)->job_->quiet_ns();
+    };
     config.context = this;
     const Status status = machine_.init(fabric_->endpoint(), config);
     if (status != Status::kOk) return fail(std::string("cannot start: ") + status_name(status));

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "communicator/cache_file.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/algorithms/algorithms.h"

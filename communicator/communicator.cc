@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "base/counted.h"
@@ -130,10 +132,12 @@ Result<std::string> provider_of(const JoinOptions& options) {
 // of memory leaves the library.
 template <typename Function>
 auto guarded(Channel* channel, const char* object, Function function) -> decltype(function()) {
+  const char* const expected = std::string_view(object) == "plan"
+                                   ? "; expected the object that it was moved to"
+                                   : ", or has left; expected one that join() or split() returned";
   if (channel != nullptr) return channel->guard(function);
   try {
-    return fail("this " + std::string(object) +
-                " was moved from; expected the object that it was moved to");
+    return fail("this " + std::string(object) + " was moved from" + expected);
   } catch (const std::bad_alloc&) {
     return fail(communicator::memory_error(""));
   }
@@ -187,17 +191,19 @@ Communicator::Communicator(std::shared_ptr<Channel> channel, bool is_world)
 
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
   if (this == &other) return *this;
-  leave();
+  (void)leave();
   channel_ = std::move(other.channel_);
   is_world_ = other.is_world_;
   return *this;
 }
 
-Communicator::~Communicator() { leave(); }
+Communicator::~Communicator() { (void)leave(); }
 
-void Communicator::leave() {
-  if (channel_ == nullptr) return;
-  is_world_ ? channel_->leave_whole() : channel_->leave_part();
+Result<void> Communicator::leave() {
+  const std::shared_ptr<Channel> channel = std::exchange(channel_, nullptr);
+  if (channel == nullptr) return {};
+  return guarded(channel.get(), "communicator",
+                 [&] { return is_world_ ? channel->leave_whole() : channel->leave_part(); });
 }
 
 std::uint32_t Communicator::rank() const { return channel_ == nullptr ? 0 : channel_->rank(); }
@@ -269,7 +275,7 @@ Result<std::vector<std::uint64_t>> Communicator::exchange_counts(
     mine[ranks + neighbor.rank] = neighbor.receive;
   }
   const std::span<const std::uint64_t> own(mine, 2 * ranks);
-  if (auto known = allgather<std::uint64_t>(own, rows); !known) return fail(known.error());
+  if (auto known = allgather(own, rows); !known) return fail(known.error());
   std::vector<std::uint64_t> counts(ranks * ranks);
   for (std::size_t from = 0; from < ranks; ++from) {
     for (std::size_t to = 0; to < ranks; ++to) {
@@ -286,11 +292,11 @@ Result<std::vector<std::uint64_t>> Communicator::exchange_counts(
   return counts;
 }
 
-Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::int64_t key) {
+Result<std::optional<Communicator>> Communicator::split(std::int64_t color, std::int64_t key) {
   return guarded(channel_.get(), "communicator", [&] { return make_part(color, key); });
 }
 
-Result<std::vector<Communicator>> Communicator::make_part(std::int64_t color, std::int64_t key) {
+Result<std::optional<Communicator>> Communicator::make_part(std::int64_t color, std::int64_t key) {
   struct Wish {
     std::int64_t color, key;
   };
@@ -330,9 +336,9 @@ Result<std::vector<Communicator>> Communicator::make_part(std::int64_t color, st
       error = opened.error().message;
     }
   }
-  std::vector<std::uint64_t> longest = {address.size()};
-  if (auto known = allreduce<std::uint64_t>(longest, Op::kMax); !known) return fail(known.error());
-  const std::size_t each = sizeof(std::uint64_t) + longest[0];
+  std::uint64_t longest = address.size();
+  if (auto known = allreduce(longest, Op::kMax); !known) return fail(known.error());
+  const std::size_t each = sizeof(std::uint64_t) + longest;
   std::vector<std::uint8_t> all(each * ranks);
   const std::uint64_t length = address.size();
   std::memcpy(all.data() + rank() * each, &length, sizeof(length));
@@ -349,9 +355,12 @@ Result<std::vector<Communicator>> Communicator::make_part(std::int64_t color, st
   // If a rank dies while the others connect to it, all get the cause here.
   if (auto all_there = barrier(); !all_there) return fail(all_there.error());
   if (!connected) return fail(connected.error());
-  std::vector<Communicator> made;
-  if (!group.empty()) made.push_back(Communicator(std::move(channel), false));
-  return made;
+  if (group.empty()) return std::nullopt;
+  return Communicator(std::move(channel), false);
+}
+
+void communicator::JobPart::silence(const Communicator& communicator) {
+  communicator.channel_->job().end_thread();
 }
 
 Result<Communicator> communicator::JobPart::make(const Communicator& whole,

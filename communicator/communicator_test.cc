@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <random>
@@ -287,13 +288,121 @@ TEST(Communicator, OperatorThatDoesNotCommute) {
   });
 }
 
+static_assert(type_of<char>() == Type::kI8 && type_of<bool>() == Type::kU8);
+
+// Elements are whatever is contiguous, or a scalar; `{}` where only the root uses them.
+TEST(Communicator, RangesAndScalars) {
+  on_all(3, [](Communicator& world) {
+    const bool is_root = world.rank() == 0;
+    std::vector<float> vector(4, 1);
+    const std::array<float, 4> array = {1, 2, 3, 4};
+    float plain[4] = {};
+    EXPECT_EQ(message(world.allreduce(vector, Op::kSum)), "");
+    EXPECT_EQ(vector, std::vector<float>(4, 3));
+    EXPECT_EQ(message(world.allreduce(array, plain, Op::kMax)), "");
+    EXPECT_EQ(plain[3], 4);
+    std::uint32_t sum = world.rank();
+    EXPECT_EQ(message(world.allreduce(sum, Op::kSum)), "");
+    EXPECT_EQ(sum, 3u);
+    const double own = world.rank();
+    double first = -1;
+    EXPECT_EQ(message(world.reduce(own, first, Op::kMax, 0)), "");
+    EXPECT_EQ(first, is_root ? 2 : -1);
+    std::vector<double> all(is_root ? 3 : 0);
+    EXPECT_EQ(message(is_root ? world.gather(own, all, 0) : world.gather(own, {}, 0)), "");
+    if (is_root) {
+      EXPECT_EQ(all, std::vector<double>({0, 1, 2}));
+    }
+    double mine = -1;
+    EXPECT_EQ(message(is_root ? world.scatter(all, mine, 0) : world.scatter({}, mine, 0)), "");
+    EXPECT_EQ(mine, own);
+    auto text = is_root ? std::string("root") : std::string("    ");
+    EXPECT_EQ(message(world.broadcast(text, 0)), "");
+    EXPECT_EQ(text, "root");
+    bool any = is_root;
+    EXPECT_EQ(message(world.allreduce(any, Op::kMax)), "");
+    EXPECT_TRUE(any);
+    EXPECT_NE(message(world.allreduce(any, Op::kSum)), "");
+  });
+}
+
+TEST(Communicator, PartsOfUnequalCounts) {
+  on_all(3, [](Communicator& world) {
+    const std::uint32_t me = world.rank();
+    const std::vector<std::uint64_t> counts = {2, 0, 3};
+    const Vector whole = {10, 11, 20, 21, 22};
+    const Vector mine = me == 0 ? Vector{10, 11} : me == 1 ? Vector{} : Vector{20, 21, 22};
+    Vector part(mine.size());
+    EXPECT_EQ(message(me == 2 ? world.scatterv(whole, part, counts, 2)
+                              : world.scatterv({}, part, counts, 2)),
+              "");
+    EXPECT_EQ(part, mine);
+    Vector all(whole.size());
+    EXPECT_EQ(message(world.allgatherv(part, all, counts)), "");
+    EXPECT_EQ(all, whole);
+    Vector at_root(me == 1 ? whole.size() : 0);
+    EXPECT_EQ(message(world.gatherv(part, at_root, counts, 1)), "");
+    if (me == 1) {
+      EXPECT_EQ(at_root, whole);
+    }
+    EXPECT_EQ(message(world.reduce_scatterv(whole, part, counts, Op::kSum)), "");
+    for (std::size_t i = 0; i < part.size(); ++i) EXPECT_EQ(part[i], 3 * mine[i]);
+    // Rank o sends o elements to each.
+    const std::vector<std::uint64_t> pairs = {0, 0, 0, 1, 1, 1, 2, 2, 2};
+    const Vector sent(3 * me, me);
+    Vector got(3);
+    EXPECT_EQ(message(world.all_to_allv(sent, got, pairs)), "");
+    EXPECT_EQ(got, (Vector{1, 2, 2}));
+    EXPECT_EQ(message(world.allgatherv(part, all, std::vector<std::uint64_t>{1, 2})),
+              "allgather: 2 counts; expected 3");
+  });
+}
+
+TEST(Communicator, Leaves) {
+  on_all(2, [](Communicator& world) {
+    auto part = or_throw(world.split(0));
+    EXPECT_EQ(message(part->leave()), "");
+    EXPECT_EQ(part->size(), 0u);
+    EXPECT_EQ(message(part->leave()), "");
+    EXPECT_EQ(message(world.leave()), "");
+    EXPECT_NE(message(world.barrier()), "");
+  });
+}
+
+// Between two calls the library's thread wakes at most 10 times a second in each process.
+TEST(Communicator, AnIdleProcessWakesSeldom) {
+  for (const char* provider : {"mem", "tcp"}) {
+    std::atomic<long> before = 0;
+    constexpr int kSeconds = 2;
+    constexpr long kRanks = 2;
+    const auto switches = [] {
+      rusage usage = {};
+      getrusage(RUSAGE_SELF, &usage);
+      return usage.ru_nvcsw;
+    };
+    on_all(
+        kRanks,
+        [&](Communicator& world) {
+          ASSERT_EQ(message(world.barrier()), "");
+          if (world.rank() == 0) before = switches();
+          std::this_thread::sleep_for(std::chrono::seconds(kSeconds));
+          // Each thread of the program sleeps once, too.
+          if (world.rank() == 0) {
+            EXPECT_LE(switches() - before, kRanks * (10 * kSeconds + 3)) << provider;
+          }
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        },
+        [&](JoinOptions& options, std::uint32_t) { options.provider = provider; });
+  }
+}
+
 TEST(Communicator, StartsRunInOrder) {
   on_all(4, [](Communicator& world) {
     std::vector<Vector> data(20);
     std::vector<Request> requests;
     for (std::size_t i = 0; i < data.size(); ++i) {
       data[i] = values(world.rank(), 10 + 500 * i);
-      auto request = world.start(call::allreduce<std::int64_t>(data[i], data[i], Op::kMax));
+      auto request = world.start(call::allreduce(data[i], data[i], Op::kMax));
       ASSERT_TRUE(request) << request.error().message;
       requests.push_back(*std::move(request));
     }
@@ -312,7 +421,7 @@ TEST(Communicator, StartsRunInOrder) {
 TEST(Communicator, Plans) {
   on_all(3, [](Communicator& world) {
     Vector data(100), out(100);
-    auto plan = world.plan(call::allreduce<std::int64_t>(data, out, Op::kSum));
+    auto plan = world.plan(call::allreduce(data, out, Op::kSum));
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_NE(plan->algorithm(), "");
     for (std::int64_t repetition = 0; repetition < 50; ++repetition) {
@@ -338,14 +447,14 @@ TEST(Communicator, CallsComeAgain) {
       data.assign(40, repetition + rank);
       out.assign(40, -1);
       const Op op = kind == 4 ? Op::kMax : Op::kSum;
-      ASSERT_EQ(message(world.allreduce<std::int64_t>(from, into, op)), "");
+      ASSERT_EQ(message(world.allreduce(from, into, op)), "");
       const std::int64_t expected = op == Op::kMax ? repetition + 2 : 3 * repetition + 3;
       EXPECT_EQ(Vector(into.begin(), into.end()), Vector(count, expected)) << repetition;
-      ASSERT_EQ(message(world.allreduce<std::int64_t>(data, op)), "");  // in place
+      ASSERT_EQ(message(world.allreduce(data, op)), "");  // in place
       EXPECT_EQ(data, Vector(40, expected)) << repetition;
       data.assign(40, repetition + rank);
       const auto root = static_cast<std::uint32_t>(repetition / 2 % 3);
-      ASSERT_EQ(message(world.broadcast<std::int64_t>(data, root)), "");
+      ASSERT_EQ(message(world.broadcast(data, root)), "");
       EXPECT_EQ(data, Vector(40, repetition + root)) << repetition;
       ASSERT_EQ(message(world.barrier()), "");
     }
@@ -360,17 +469,17 @@ TEST(Communicator, RowsAndColumns) {
     ASSERT_TRUE(rows) << rows.error().message;
     auto columns = world.split(column, -static_cast<std::int64_t>(world.rank()));
     ASSERT_TRUE(columns) << columns.error().message;
-    ASSERT_EQ(rows->size(), 1u);
-    Communicator& my_row = rows->front();
-    Communicator& my_column = columns->front();
+    ASSERT_TRUE(*rows && *columns);
+    Communicator& my_row = **rows;
+    Communicator& my_column = **columns;
     EXPECT_EQ(my_row.rank(), column);
     EXPECT_EQ(my_column.rank(), 1 - row);  // keys descend
     std::mt19937 random(1);
     for (int repetition = 0; repetition < 200; ++repetition) {
       const std::uint64_t count = random() % 3000;
       Vector a(count, world.rank()), b(count, world.rank());
-      auto first = my_row.start(call::allreduce<std::int64_t>(a, a, Op::kSum));
-      auto second = my_column.start(call::allreduce<std::int64_t>(b, b, Op::kSum));
+      auto first = my_row.start(call::allreduce(a, a, Op::kSum));
+      auto second = my_column.start(call::allreduce(b, b, Op::kSum));
       ASSERT_TRUE(first && second);
       // Ranks wait in different orders.
       Request* order[] = {&*first, &*second};
@@ -381,7 +490,7 @@ TEST(Communicator, RowsAndColumns) {
     }
     const auto none = world.split(world.rank() == 0 ? 0 : -1);
     ASSERT_TRUE(none);
-    EXPECT_EQ(none->size(), world.rank() == 0 ? 1u : 0u);
+    EXPECT_EQ(none->has_value(), world.rank() == 0);
   });
 }
 
@@ -390,7 +499,7 @@ TEST(Communicator, ProgressThread) {
       3,
       [](Communicator& world) {
         Vector data = values(world.rank(), 50'000);
-        auto request = world.start(call::allreduce<std::int64_t>(data, data, Op::kMax));
+        auto request = world.start(call::allreduce(data, data, Op::kMax));
         ASSERT_TRUE(request);
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         EXPECT_EQ(message(request->wait()), "");
@@ -406,7 +515,7 @@ TEST(Communicator, ThreadsWaitOnDifferentParts) {
   on_all(3, [&](Communicator& world) {
     std::vector<Communicator> parts;
     for (std::uint32_t i = 0; i < kThreads * kPartsOfThread; ++i) {
-      parts.push_back(std::move(or_throw(world.split(0)).front()));
+      parts.push_back(*or_throw(world.split(0)));
     }
     std::vector<std::thread> threads;
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
@@ -428,10 +537,10 @@ TEST(Communicator, ThreadsWaitOnDifferentParts) {
 // A part that fails amid long messages ends only its own: those of other parts go on.
 TEST(Communicator, APartThatFailsDisturbsNoOther) {
   const auto body = [](Communicator& world) {
-    Communicator sound = std::move(or_throw(world.split(0)).front());
-    Communicator failing = std::move(or_throw(world.split(0)).front());
+    Communicator sound = *or_throw(world.split(0));
+    Communicator failing = *or_throw(world.split(0));
     Vector data(3'000'000, 1), wrong(world.rank() == 0 ? 2'000'000 : 1'000'000, 1);
-    auto request = or_throw(sound.start(call::allreduce<std::int64_t>(data, data, Op::kSum)));
+    auto request = or_throw(sound.start(call::allreduce(data, data, Op::kSum)));
     EXPECT_FALSE(failing.allreduce(Out(wrong), Op::kSum));
     EXPECT_EQ(failing.cause().status, Status::kMismatch);
     EXPECT_EQ(message(request.wait()), "");
@@ -479,12 +588,12 @@ TEST(Communicator, PartsEndInAnyOrder) {
   std::atomic<int> ended = 0;
   on_all(3, [&](Communicator& world) {
     for (int round = 1; round <= 5; ++round) {
-      auto first = std::move(or_throw(world.split(0)).front());
-      auto second = std::move(or_throw(world.split(0)).front());
+      auto first = *or_throw(world.split(0));
+      auto second = *or_throw(world.split(0));
       std::vector<std::int64_t> one = {1}, sums = {0}, later = {0};
       EXPECT_TRUE(first.allreduce(In(one), Out(sums), Op::kSum));
       EXPECT_EQ(sums[0], 3);
-      auto request = or_throw(second.start(call::allreduce<std::int64_t>(one, later, Op::kSum)));
+      auto request = or_throw(second.start(call::allreduce(one, later, Op::kSum)));
       if (world.rank() == 0) {
         { const Communicator gone = std::move(first); }
         { const Communicator gone = std::move(second); }

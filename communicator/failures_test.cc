@@ -5,16 +5,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
 #include <thread>
 
+#include "base/testing/child.h"
 #include "base/testing/results.h"
+#include "communicator/job_part.h"
 #include "communicator/testing/local_job.h"
+#include "espalier/base/digest.h"
 #include "espalier/bootstrap/server.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/communicator.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "tests/directory_test.h"
 
 namespace espalier {
 namespace {
@@ -53,7 +63,7 @@ TEST(Communicator, Rejoin) {
       ASSERT_EQ(message(world->allreduce(Out(data), Op::kSum)), "");
       if (rank == 2) {
         job.end(rank);
-        // Its endpoint stays open, and no thread polls it, as if the process were stopped.
+        communicator::JobPart::silence(*world);  // Its endpoint stays open.
         stopped.push_back(*std::move(world));
         return;
       }
@@ -70,29 +80,58 @@ TEST(Communicator, Rejoin) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// The server of a job in a process of its own. TSan's runtime of gcc 12 ends a child of a process
+// with threads when the child starts one.
+class ServerProcess {
+ public:
+  explicit ServerProcess(std::uint32_t ranks) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(pipe(ends), 0);
+    process_ = start_child([&] {
+      const auto server = or_throw(bootstrap::Server::start("127.0.0.1:0", ranks, {}));
+      const std::string& address = server->address();
+      if (write(ends[1], address.data(), address.size()) < 0) return;
+      close(ends[1]);
+      while (true) pause();
+    });
+    close(ends[1]);
+    char byte = 0;
+    while (read(ends[0], &byte, 1) == 1) address_ += byte;
+    close(ends[0]);
+  }
+  ~ServerProcess() {
+    EXPECT_EQ(kill(process_, SIGKILL), 0);
+    EXPECT_EQ(waitpid(process_, nullptr, 0), process_);
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  pid_t process_ = 0;
+  std::string address_;
+};
+
 // Rank 3 is killed, and rank 2 ends when it has agreed on the survivors and before it connects. The
 // others agree anew.
 TEST(Communicator, ARankThatDiesDuringARejoin) {
-  auto server = bootstrap::Server::start("127.0.0.1:0", 4, {});
-  ASSERT_TRUE(server) << server.error().message;
+  const ServerProcess server(4);
   const auto options_for = [&server](std::uint32_t rank) {
     bootstrap::Options place;
     place.method = bootstrap::Method::kTable;
     place.rank = rank;
-    place.table.assign(4, (*server)->address());
+    place.table.assign(4, server.address());
     JoinOptions options;
     options.provider = "tcp";
     options.deadline = std::chrono::seconds(2);
     options.membership = or_throw(bootstrap::join(place));
     return options;
   };
-  const pid_t victim = fork();
-  if (victim == 0) {
+  const pid_t victim = start_child([&] {
     auto world = join(options_for(3));
     if (world) (void)world->barrier();
     while (world) pause();
-    _exit(1);
-  }
+  });
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
@@ -126,12 +165,12 @@ void begin_split(Communicator& world, const ofi::OfiEndpoint& endpoint) {
             "");
   const std::string address = endpoint.address();
   std::vector<std::uint64_t> longest = {address.size()};
-  ASSERT_EQ(message(world.allreduce<std::uint64_t>(longest, Op::kMax)), "");
+  ASSERT_EQ(message(world.allreduce(longest, Op::kMax)), "");
   const std::uint64_t size = address.size();
   std::vector<std::byte> mine(sizeof(size) + longest[0]), all(4 * mine.size());
   std::memcpy(mine.data(), &size, sizeof(size));
   std::memcpy(mine.data() + sizeof(size), address.data(), size);
-  ASSERT_EQ(message(world.allgather<std::byte>(mine, all)), "");
+  ASSERT_EQ(message(world.allgather(mine, all)), "");
 }
 
 // Rank 3 dies before rank 1 has connected to it. Meanwhile rank 1 replies to the others, so that
@@ -153,7 +192,8 @@ TEST(Communicator, ARankThatDiesDuringASplit) {
         config.max_links = 1;
         endpoints.push_back(or_throw(ofi::OfiEndpoint::open(config)));
         begin_split(*world, *endpoints.back());
-        stopped.push_back(*std::move(world));  // Its endpoint stays open, and no thread polls it.
+        communicator::JobPart::silence(*world);  // Its endpoint stays open.
+        stopped.push_back(*std::move(world));
         return;
       }
       const auto parts = world->split(rank % 2);
@@ -163,6 +203,98 @@ TEST(Communicator, ARankThatDiesDuringASplit) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// A rank computes for three deadlines between two calls, and has started a collective meanwhile.
+void compute_for_long(Communicator& world, std::chrono::nanoseconds deadline, bool has_started) {
+  const bool is_late = world.rank() == 1;
+  Vector sum(1000, 1), other = sum;
+  std::optional<Request> started;
+  if (has_started || !is_late) {
+    started = or_throw(world.start(call::allreduce(other, other, Op::kSum)));
+  }
+  const auto end = std::chrono::steady_clock::now() + 3 * deadline;
+  while (is_late && std::chrono::steady_clock::now() < end) {
+  }
+  if (!started) started = or_throw(world.start(call::allreduce(other, other, Op::kSum)));
+  EXPECT_EQ(message(world.allreduce(sum, Op::kSum)), "") << "rank " << world.rank();
+  EXPECT_EQ(message(started->wait()), "");
+  EXPECT_EQ(sum, Vector(1000, world.size()));
+  EXPECT_EQ(other, sum);
+}
+
+TEST(Communicator, ARankMayComputeForThreeDeadlines) {
+  for (const char* provider : {"tcp", "mem", "mem+tcp"}) {
+    for (const bool has_started : {false, true}) {
+      SCOPED_TRACE(std::string(provider) + (has_started ? ", started" : ""));
+      const auto deadline = std::chrono::milliseconds(800);
+      on_all(
+          3, [&](Communicator& world) { compute_for_long(world, deadline, has_started); },
+          [&](JoinOptions& options, std::uint32_t rank) {
+            options.provider = provider;
+            options.deadline = deadline;
+            if (options.provider == "mem+tcp") options.host = rank < 2 ? "a" : "b";
+          });
+    }
+  }
+}
+
+class Chain : public DirectoryTest {};
+
+// The broadcast down a chain of all ranks, from rank 0.
+void write_chain(const std::string& path, std::uint32_t ranks) {
+  const std::string topology = "complete:" + std::to_string(ranks);
+  const std::uint64_t digest = digest_bytes(kDigestSeed, topology.data(), topology.size());
+  ScheduleFileWriter writer(topology, digest, ranks, ranks);
+  const auto program = std::make_unique<Program>();
+  const Generator chain = find_algorithm(Collective::kBroadcast, "chain")->generate;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    ASSERT_EQ(chain({.ranks = ranks, .topology_digest = digest}, rank, *program), Status::kOk);
+    ASSERT_EQ(writer.add(*program), Status::kOk);
+  }
+  std::vector<std::uint8_t> file;
+  ASSERT_EQ(writer.finish(file), Status::kOk);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+}
+
+// Each rank awaits the one before it, and the second one a program that computes: none is stalled.
+TEST_F(Chain, AwaitsARankThatComputes) {
+  constexpr std::uint32_t kRanks = 24;
+  const auto deadline = std::chrono::milliseconds(1200);
+  const std::string chain = directory_ / "chain.esp";
+  write_chain(chain, kRanks);
+  on_all(
+      kRanks,
+      [&](Communicator& world) {
+        if (world.rank() == 0) std::this_thread::sleep_for(3 * deadline);
+        Vector data(10, world.rank());
+        EXPECT_EQ(message(world.broadcast(data, 0)), "") << "rank " << world.rank();
+        EXPECT_EQ(data[0], 0);
+      },
+      [&](JoinOptions& options, std::uint32_t) {
+        options.provider = "mem";
+        options.deadline = deadline;
+        options.schedules = {chain};
+      });
+}
+
+// Each of two ranks waits for the other on another communicator: no program runs.
+TEST(Communicator, RanksThatAwaitEachOtherAreStalled) {
+  for (const char* provider : {"mem", "tcp"}) {
+    on_all(
+        2,
+        [](Communicator& world) {
+          auto first = or_throw(world.split(0)), second = or_throw(world.split(0));
+          Communicator& own = world.rank() == 0 ? *first : *second;
+          EXPECT_FALSE(own.barrier());
+          EXPECT_EQ(own.cause().status, Status::kStalled);
+        },
+        [&](JoinOptions& options, std::uint32_t) {
+          options.provider = provider;
+          options.deadline = std::chrono::seconds(1);
+        });
+  }
 }
 
 // A pipe through which processes wait for each other.
@@ -203,7 +335,7 @@ void outlive_the_victim(const JoinOptions& options, const Signal& ready, const S
   while (parts.size() < kUnused + kUsed) {
     auto made = world->split(0);
     ASSERT_TRUE(made) << parts.size() << " made: " << made.error().message;
-    parts.push_back(std::move(made->front()));
+    parts.push_back(**std::move(made));
   }
   Vector data(8, 1);
   for (std::size_t i = 0; i < kUsed; ++i) {
@@ -217,7 +349,7 @@ void outlive_the_victim(const JoinOptions& options, const Signal& ready, const S
   std::vector<Vector> sums(kUsed + kUsedLate, Vector(8, 1));
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const Out sum = sums[i];
-    auto started = parts[i].start(call::allreduce<std::int64_t>(sum, sum, Op::kSum));
+    auto started = parts[i].start(call::allreduce(sum, sum, Op::kSum));
     if (started) requests.push_back(*std::move(started));
   }
   for (Request& request : requests) EXPECT_FALSE(request.wait());
@@ -230,63 +362,28 @@ void outlive_the_victim(const JoinOptions& options, const Signal& ready, const S
   EXPECT_EQ(world->cause().peer, kVictim);
 }
 
-// The server of a job in a process of its own. TSan's runtime of gcc 12 ends a child of a process
-// with threads when the child starts one.
-class ServerProcess {
- public:
-  ServerProcess() {
-    int ends[2] = {-1, -1};
-    EXPECT_EQ(pipe(ends), 0);
-    process_ = fork();
-    if (process_ == 0) {
-      const auto server = or_throw(bootstrap::Server::start("127.0.0.1:0", kPartRanks, {}));
-      const std::string& address = server->address();
-      if (write(ends[1], address.data(), address.size()) < 0) _exit(1);
-      close(ends[1]);
-      while (true) pause();
-    }
-    close(ends[1]);
-    char byte = 0;
-    while (read(ends[0], &byte, 1) == 1) address_ += byte;
-    close(ends[0]);
-  }
-  ~ServerProcess() {
-    EXPECT_EQ(kill(process_, SIGKILL), 0);
-    EXPECT_EQ(waitpid(process_, nullptr, 0), process_);
-  }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-  [[nodiscard]] const std::string& address() const { return address_; }
-
- private:
-  pid_t process_ = 0;
-  std::string address_;
-};
-
 void kill_among_parts(const std::string& provider) {
-  const ServerProcess server;
+  const ServerProcess server(kPartRanks);
   ASSERT_NE(server.address(), "");
   Signal ready;
   const Signal killed;
   std::vector<pid_t> ranks;
   for (std::uint32_t rank = 0; rank < kPartRanks; ++rank) {
-    ranks.push_back(fork());
-    if (ranks.back() != 0) continue;
-    // Parts take no descriptors.
-    const rlimit files = {kFiles, kFiles};
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
-    bootstrap::Options place;
-    place.method = bootstrap::Method::kTable;
-    place.rank = rank;
-    place.table.assign(kPartRanks, server.address());
-    JoinOptions options;
-    options.provider = provider;
-    options.deadline = std::chrono::seconds(2);
-    options.membership = or_throw(bootstrap::join(place));
-    outlive_the_victim(options, ready, killed);
-    ready.give();  // if it ended early
-    std::fflush(nullptr);
-    _exit(::testing::Test::HasFailure() ? 1 : 0);
+    ranks.push_back(start_child([&] {
+      // Parts take no descriptors.
+      const rlimit files = {kFiles, kFiles};
+      EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+      bootstrap::Options place;
+      place.method = bootstrap::Method::kTable;
+      place.rank = rank;
+      place.table.assign(kPartRanks, server.address());
+      JoinOptions options;
+      options.provider = provider;
+      options.deadline = std::chrono::seconds(2);
+      options.membership = or_throw(bootstrap::join(place));
+      outlive_the_victim(options, ready, killed);
+      ready.give();  // if it ended early
+    }));
   }
   ready.stop_giving();
   for (std::size_t i = 0; i < ranks.size(); ++i) ready.await();
@@ -294,9 +391,7 @@ void kill_among_parts(const std::string& provider) {
   (void)waitpid(ranks[kVictim], nullptr, 0);
   for (std::uint32_t rank = 0; rank < kVictim; ++rank) killed.give();
   for (std::uint32_t rank = 0; rank < kVictim; ++rank) {
-    int status = -1;
-    EXPECT_EQ(waitpid(ranks[rank], &status, 0), ranks[rank]);
-    EXPECT_EQ(status, 0) << "rank " << rank;
+    EXPECT_EQ(wait_for_child(ranks[rank]), 0) << "rank " << rank;
   }
 }
 

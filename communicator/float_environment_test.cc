@@ -60,15 +60,15 @@ std::vector<std::uint8_t> results_on(Communicator& world, const std::vector<T>& 
     for (const std::size_t count : {std::size_t{1}, kCount}) {
       std::vector<T> whole(count), part(kPart), first(count);
       const In in = In(numbers).first(count);
-      keep(world.allreduce<T>(in, Out(whole), op), whole);
-      keep(world.scan<T>(in, Out(first), op), first);
-      if (count == kCount) keep(world.reduce_scatter<T>(in, Out(part), op), part);
+      keep(world.allreduce(in, Out(whole), op), whole);
+      keep(world.scan(in, Out(first), op), first);
+      if (count == kCount) keep(world.reduce_scatter(in, Out(part), op), part);
       std::vector<T> at_root(count);
-      keep(world.reduce<T>(in, Out(at_root), op, kRanks - 1), at_root);
+      keep(world.reduce(in, Out(at_root), op, kRanks - 1), at_root);
     }
   }
   std::vector<T> own(numbers);
-  Call call = call::allreduce<T>(Out(own), Out(own), Op::kCustom);
+  Call call = call::allreduce(Out(own), Out(own), Op::kCustom);
   call.op.custom = add<T>;
   call.op.custom_id = 1;
   call.op.commutes = false;

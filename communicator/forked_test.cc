@@ -1,7 +1,6 @@
 // Processes that fork while they are ranks of a job: in the child the library does nothing.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/testing/child.h"
 #include "communicator/c_interface.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
@@ -24,19 +24,13 @@ using communicator::testing::on_hosts;
 
 constexpr std::uint32_t kRanks = 2;
 
-// Returns the exit status of a child that runs `body`. A child that hangs ends by the alarm.
+// A child that hangs ends by the alarm.
 template <typename Body>
 int status_of_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
+  return espalier::status_of_child([&] {
     alarm(600);
     body();
-    std::fflush(stdout);
-    _exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
+  });
 }
 
 std::string forked_from(std::uint32_t rank) {
@@ -50,7 +44,7 @@ std::string message(const Result<T>& result) {
 
 void sum(Communicator& world) {
   std::vector<int> data = {1};
-  const auto done = world.allreduce<int>(data, Op::kSum);
+  const auto done = world.allreduce(data, Op::kSum);
   EXPECT_EQ(message(done), "");
   EXPECT_EQ(data[0], static_cast<int>(world.size()));
 }
@@ -67,10 +61,10 @@ Objects make_objects(Communicator& world) {
   Objects all;
   auto parts = world.split(0);
   EXPECT_TRUE(parts);
-  all.part.emplace(std::move(parts->front()));
+  all.part.emplace(**std::move(parts));
   const auto call = [&](std::size_t which) {
     const std::span<int> memory(all.data.data() + which * 40'000, 40'000);
-    return call::allreduce<int>(memory, memory, Op::kSum);
+    return call::allreduce(memory, memory, Op::kSum);
   };
   all.plan.emplace(*all.part->plan(call(0)));
   all.running.emplace(*all.part->plan(call(1)));
@@ -82,7 +76,7 @@ Objects make_objects(Communicator& world) {
 void expect_inert(Communicator& world, Objects& all) {
   const std::string expected = forked_from(world.rank());
   std::vector<int> data = {1};
-  EXPECT_EQ(message(world.allreduce<int>(data, Op::kSum)), expected);
+  EXPECT_EQ(message(world.allreduce(data, Op::kSum)), expected);
   EXPECT_EQ(message(world.start(call::barrier())), expected);
   EXPECT_EQ(message(world.plan(call::barrier())), expected);
   EXPECT_EQ(message(world.split(0)), expected);
@@ -151,7 +145,7 @@ TEST(Forked, WhileAnotherThreadCalls) {
         std::vector<int> goes_on = {1};
         while (goes_on[0] != 0) {
           goes_on[0] = ends ? 0 : 1;
-          const auto done = world.allreduce<int>(goes_on, Op::kSum);
+          const auto done = world.allreduce(goes_on, Op::kSum);
           if (!done) ADD_FAILURE() << done.error().message;
           deallocate(allocate(100));
           if (!done) break;

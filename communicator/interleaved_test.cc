@@ -154,9 +154,9 @@ TEST(Interleaved, RowsAndColumnsOfSixteenRanks) {
         ASSERT_TRUE(row) << row.error().message;
         auto column = world.split(rank % kSide, -static_cast<std::int64_t>(rank));  // descends
         ASSERT_TRUE(column) << column.error().message;
-        ASSERT_EQ(row->front().rank(), rank % kSide);
-        ASSERT_EQ(column->front().rank(), kSide - 1 - rank / kSide);
-        Interleaving all(seed(), rank, row->front(), column->front(), on_each);
+        ASSERT_EQ((*row)->rank(), rank % kSide);
+        ASSERT_EQ((*column)->rank(), kSide - 1 - rank / kSide);
+        Interleaving all(seed(), rank, **row, **column, on_each);
         const std::string error = all.run();
         if (!error.empty()) {
           // The others would wait for what this rank does not start.

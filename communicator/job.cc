@@ -1,7 +1,10 @@
 #include "communicator/job.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -12,8 +15,11 @@
 namespace espalier::communicator {
 namespace {
 
-// How long the progress thread sleeps between two looks.
+// How long a progress thread sleeps between two looks at collectives.
 constexpr auto kProgressPause = std::chrono::microseconds(200);
+// How long the thread sleeps otherwise. A rank that awaits this one probes every D/8, from D/2 on.
+constexpr std::chrono::nanoseconds kMaxIdlePause = std::chrono::milliseconds(100);
+constexpr int kIdlePausesPerDeadline = 16;
 // How long channels without a collective in progress may wait.
 constexpr std::uint64_t kIdlePauseNs = 2'000'000;
 // If there are very many, looking at them takes at most one part of the time in so many.
@@ -22,13 +28,41 @@ constexpr std::uint64_t kIdleShare = 16;
 }  // namespace
 
 Job::Job(JoinOptions options, std::shared_ptr<bootstrap::Bootstrap> members)
-    : options_(std::move(options)), members_(std::move(members)) {
-  if (options_.progress_thread) progress_ = std::thread([this] { progress_forever(); });
+    : options_(std::move(options)),
+      members_(std::move(members)),
+      idle_pause_(std::min(kMaxIdlePause, options_.deadline / kIdlePausesPerDeadline)) {
+  if (members_->size() > 1) thread_ = start_thread();
 }
 
-Job::~Job() {
-  ends_ = true;
-  if (progress_.joinable()) progress_.join();
+Job::~Job() { end_thread(); }
+
+void Job::end_thread() {
+  {
+    const std::lock_guard lock(pause_mutex_);
+    ends_ = true;
+  }
+  pause_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+// The program's signals are for its own threads.
+std::thread Job::start_thread() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread started([this] { progress_forever(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+}
+
+std::uint64_t Job::quiet_ns() const {
+  const std::uint64_t moved_at = waiting_moved_at_.load(std::memory_order_relaxed);
+  return moved_at == 0 ? 0 : monotonic_ns() - moved_at;
 }
 
 void Job::set_network(const NetworkCost& cost) {
@@ -118,13 +152,19 @@ void Job::keep_until_left(std::shared_ptr<Channel> channel) {
     const std::lock_guard lock(mutex_);
     leaving_.push_back(std::move(channel));
   }
+  call_progress_thread();
   // Those that left before it are ended here if no thread does.
   while (progress_leaving() != 0 && wholes_ == 0) std::this_thread::sleep_for(kProgressPause);
 }
 
 void Job::end_whole(bool waits) {
   if (--wholes_ != 0) return;
-  while (waits && progress_leaving() != 0) std::this_thread::sleep_for(kProgressPause);
+  std::size_t before = 0;
+  while (const std::size_t kept = waits ? progress_leaving() : 0) {
+    if (kept != std::exchange(before, kept)) note_waiting(monotonic_ns());
+    std::this_thread::sleep_for(kProgressPause);
+  }
+  note_waiting(0);
   const std::lock_guard ending(end_mutex_);
   std::vector<std::shared_ptr<Channel>> gone;
   const std::lock_guard lock(mutex_);  // unlocked before they end
@@ -132,10 +172,33 @@ void Job::end_whole(bool waits) {
 }
 
 void Job::progress_forever() {
-  while (!ends_) {
-    (void)progress_leaving();
-    std::this_thread::sleep_for(kProgressPause);
+  while (true) {
+    pause(progress_leaving());
+    const std::lock_guard lock(pause_mutex_);
+    if (ends_) return;
   }
+}
+
+void Job::pause(std::size_t kept) {
+  // Before active_ is read: who starts a collective afterwards sees it, and calls.
+  is_idle_.store(true);
+  const bool hurries = options_.progress_thread && (kept != 0 || active_.load() > 0);
+  std::unique_lock lock(pause_mutex_);
+  const auto time = hurries ? std::chrono::nanoseconds(kProgressPause) : idle_pause_;
+  pause_.wait_for(lock, time, [this] { return is_called_ || ends_; });
+  is_called_ = false;
+  is_idle_.store(false);
+}
+
+void Job::call_progress_thread() {
+  if (!options_.progress_thread) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!is_idle_.exchange(false)) return;
+  {
+    const std::lock_guard lock(pause_mutex_);
+    is_called_ = true;
+  }
+  pause_.notify_one();
 }
 
 }  // namespace espalier::communicator

@@ -2,6 +2,8 @@
 // What the communicators of one process share: the membership in the job, and progress. Host only.
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -24,7 +26,7 @@ class Channel;
 class Job {
  public:
   Job(JoinOptions options, std::shared_ptr<bootstrap::Bootstrap> members);
-  ~Job();  // ends the progress thread
+  ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -59,6 +61,16 @@ class Job {
   bool progress_others(const Channel* waiting);
   // Channels whose queues are not empty.
   void count_active(int change) { active_.fetch_add(change, std::memory_order_relaxed); }
+  // A call waits, and what it waits for moved last at this time (monotonic_ns()); 0: no call waits.
+  void note_waiting(std::uint64_t moved_at) {
+    waiting_moved_at_.store(moved_at, std::memory_order_relaxed);
+  }
+  // MachineConfig::quiet_ns: for how long nothing has moved that a call waits for; 0: none waits.
+  [[nodiscard]] std::uint64_t quiet_ns() const;
+  // Ends the thread: between two calls this process is then as one that is stopped.
+  void end_thread();
+  // A collective was started that no call waits for: a progress thread goes on with it.
+  void call_progress_thread();
 
   // Keeps the channel until has_left(). Waits for that if there is no channel of the whole job.
   void keep_until_left(std::shared_ptr<Channel> channel);
@@ -68,7 +80,10 @@ class Job {
   void end_whole(bool waits);
 
  private:
+  [[nodiscard]] std::thread start_thread();
   void progress_forever();
+  // Sleeps until the thread is called, for kProgressPause at most if `hurries`.
+  void pause(std::size_t kept);
   // Makes progress on all channels, and ends those that have left. Returns how many are kept.
   std::size_t progress_leaving();
   void progress_idle();  // with mutex_
@@ -85,12 +100,19 @@ class Job {
   std::vector<Channel*> channels_;
   std::atomic<const Channel*> only_ = nullptr;  // the channel, if there is just one
   std::atomic<int> active_ = 0;
+  std::atomic<std::uint64_t> waiting_moved_at_ = 0;
   std::vector<std::shared_ptr<Channel>> leaving_;  // with mutex_
   std::atomic<int> wholes_ = 0;
   std::mutex end_mutex_;             // held while channels that have left end; taken before mutex_
   std::uint64_t idle_until_ns_ = 0;  // with mutex_: when idle channels are next
-  std::atomic<bool> ends_ = false;
-  std::thread progress_;
+  // The thread replies to other ranks while the program does not call. Idle, it wakes so seldom
+  // that neither a core nor a call notices.
+  std::chrono::nanoseconds idle_pause_;
+  std::mutex pause_mutex_;
+  std::condition_variable pause_;
+  bool is_called_ = false, ends_ = false;  // with pause_mutex_
+  std::atomic<bool> is_idle_ = false;      // it sleeps for idle_pause_, unless it is called
+  std::thread thread_;
 };
 
 }  // namespace espalier::communicator

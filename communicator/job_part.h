@@ -20,6 +20,8 @@ class JobPart {
   [[nodiscard]] static Result<Communicator> make(const Communicator& whole,
                                                  const std::vector<std::uint32_t>& ranks,
                                                  bootstrap::Bootstrap& exchange);
+  // For tests: between two calls, this process no longer replies to others, as if it were stopped.
+  static void silence(const Communicator& communicator);
 
  private:
   [[nodiscard]] static Result<Communicator> connect(const Communicator& whole,

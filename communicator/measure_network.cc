@@ -76,7 +76,7 @@ Result<std::uint32_t> find_shared_cores(Communicator& communicator, const std::s
   const Machine own = this_machine(host);
   std::vector<std::uint64_t> all(2 * std::size_t{communicator.size()});
   const std::vector<std::uint64_t> mine = {own.name, own.cores};
-  if (auto known = communicator.allgather<std::uint64_t>(mine, all); !known) {
+  if (auto known = communicator.allgather(mine, all); !known) {
     return fail(known.error());
   }
   std::uint64_t cores = own.cores;
@@ -99,11 +99,11 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   std::vector<std::uint8_t> whole(part.size() * ranks);
   const std::span<std::uint8_t> few = std::span(part).first(kFewBytes / crossing + 1);
   const std::span<std::uint8_t> few_of_all = std::span(whole).first(few.size() * ranks);
-  const auto gather_ns = least_time(communicator, call::gather<std::uint8_t>(few, few_of_all, 0));
+  const auto gather_ns = least_time(communicator, call::gather(few, few_of_all, 0));
   if (!gather_ns) return fail(gather_ns.error());
-  const auto few_ns = least_time(communicator, call::allgather<std::uint8_t>(few, few_of_all));
+  const auto few_ns = least_time(communicator, call::allgather(few, few_of_all));
   if (!few_ns) return fail(few_ns.error());
-  const auto many_ns = least_time(communicator, call::allgather<std::uint8_t>(part, whole));
+  const auto many_ns = least_time(communicator, call::allgather(part, whole));
   if (!many_ns) return fail(many_ns.error());
   const auto barriers_ns = time_barriers(communicator);
   if (!barriers_ns) return fail(barriers_ns.error());
@@ -111,7 +111,7 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   const std::uint64_t bytes_ns = *many_ns - std::min(*many_ns, *few_ns);
   std::vector<std::uint64_t> costs = {*barriers_ns * 1'000 / (kBarriers * steps),
                                       bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *gather_ns};
-  if (auto slowest = communicator.allreduce<std::uint64_t>(costs, Op::kMax); !slowest) {
+  if (auto slowest = communicator.allreduce(costs, Op::kMax); !slowest) {
     return fail(slowest.error());
   }
   const std::uint64_t byte_fs = std::max(costs[1], kLeastByteFs);

@@ -52,7 +52,7 @@ std::vector<std::string> lines_of_mismatch(std::uint32_t ranks, std::uint32_t ot
 }
 
 Call sum_of_elements(Vector& data, std::uint64_t count) {
-  return call::allreduce<std::int64_t>(Out(data).first(count), Out(data).first(count), Op::kSum);
+  return call::allreduce(Out(data).first(count), Out(data).first(count), Op::kSum);
 }
 
 // Expects both texts in the line of every rank.
@@ -71,17 +71,17 @@ TEST(Mismatch, NamesBothCallsOnAllRanks) {
       {[](Vector& data) { return sum_of_elements(data, 50); },
        "rank 2 called allreduce of 50 i64, sum"},
       {[](Vector& data) {
-         return call::allreduce<std::int64_t>(Out(data).first(100), Out(data).first(100), Op::kMax);
+         return call::allreduce(Out(data).first(100), Out(data).first(100), Op::kMax);
        },
        "rank 2 called allreduce of 100 i64, max"},
       {[](Vector& data) {
          const std::span<double> doubles(reinterpret_cast<double*>(data.data()), 100);
-         return call::allreduce<double>(doubles, doubles, Op::kSum);
+         return call::allreduce(doubles, doubles, Op::kSum);
        },
        "rank 2 called allreduce of 100 f64, sum"},
-      {[](Vector& data) { return call::broadcast<std::int64_t>(Out(data).first(100), 2); },
+      {[](Vector& data) { return call::broadcast(Out(data).first(100), 2); },
        "rank 2 called broadcast of 100 i64, root 2"},
-      {[](Vector& data) { return call::broadcast<std::int64_t>(Out(data).first(100), 0); },
+      {[](Vector& data) { return call::broadcast(Out(data).first(100), 0); },
        "rank 2 called broadcast of 100 i64, root 0"},
       {[](Vector&) { return call::barrier(); }, "rank 2 called barrier"},
   };
@@ -101,7 +101,7 @@ TEST(Mismatch, NamesBothCallsOnAllRanks) {
 TEST(Mismatch, NamesBothCallsOnRanksWithoutALinkToThem) {
   const auto gather = [](std::uint32_t root) {
     return [root](Vector& data) {
-      return call::gather<std::int64_t>(In(data).first(10), Out(data).subspan(100, 70), root);
+      return call::gather(In(data).first(10), Out(data).subspan(100, 70), root);
     };
   };
   expect_both(lines_of_mismatch(7, 5, gather(0), gather(5)), " called gather of 10 i64, root 0",
@@ -163,7 +163,7 @@ TEST(Mismatch, NamesARankThatLeavesAPartInPlaceOfABarrier) {
         auto parts = world.split(0);
         ASSERT_TRUE(parts) << parts.error().message;
         if (world.rank() == 3) return;
-        lines[world.rank()] = message(parts->front().barrier());
+        lines[world.rank()] = message((*parts)->barrier());
       },
       with_short_deadline);
   expect_both(lines, " called barrier", "rank 3 is ending the communicator");

@@ -221,9 +221,9 @@ void plan_all(Communicator& world, Communicator& half, Planned& planned,
   using Out = std::span<std::int64_t>;
   for (const std::uint64_t count : {0u, 1u, 1000u, 20'000u}) {
     Out sum = planned.memory(count, kRanks);
-    planned.add(world, call::allreduce<std::int64_t>(sum, sum, Op::kSum));
+    planned.add(world, call::allreduce(sum, sum, Op::kSum));
     Out pair = planned.memory(count, 2);
-    planned.add(half, call::allreduce<std::int64_t>(pair, pair, Op::kSum));
+    planned.add(half, call::allreduce(pair, pair, Op::kSum));
     planned.add(world, call::broadcast(Out(planned.memory(count, 1)), 1));
     Out exchanged = planned.memory(count * kRanks, 1);
     planned.add(world, call::all_to_all(In(exchanged), exchanged, count));
@@ -253,7 +253,7 @@ void run_rank(std::uint32_t rank, Shared& shared) {
   auto half = world->split(rank % 2);
   if (!half) return planned.note(half.error().message);
   const std::vector<std::uint64_t> counts = {3, 0, 700, 1};
-  plan_all(*world, half->front(), planned, counts);
+  plan_all(*world, **half, planned, counts);
   // Plans must not allocate at their first start.
   shared.depth = reinterpret_cast<std::uintptr_t>(&ofi::libfabric_call_depth);
   ofi::heap::counted = true;

@@ -115,7 +115,7 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
               "allgather: `receive` has 7 elements; expected 8");
     std::vector<float> floats(4);
     EXPECT_EQ(
-        message(world.allreduce<float>(floats, Op::kXor)),
+        message(world.allreduce(floats, Op::kXor)),
         "allreduce: operator xor is not defined for type f32; expected sum, product, min, max "
         "or custom");
     Call custom = call::allreduce(In(data), Out(data), Op::kCustom);

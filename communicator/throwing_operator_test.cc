@@ -189,7 +189,7 @@ TEST(ThrowingOperator, IsAnErrorOfACallInC) {
         espalier_comm* const comm = communicator::make_handle(std::move(world));
         Throws throws = Throws::kException;
         Vector data(10, kBad);
-        espalier_call call = ESPALIER_CALL;
+        espalier_call call = espalier_default_call();
         call.collective = ESPALIER_ALLREDUCE;
         call.type = ESPALIER_I64;
         call.op = ESPALIER_CUSTOM_OP;

@@ -11,13 +11,14 @@
 #include <tuple>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/fractional_mesh.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/embed/cuts.h"
 #include "collectives/embed/groups.h"
+#include "collectives/search/fractional_mesh.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/embed/placement.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/whole.h"
 
@@ -28,10 +29,7 @@ using topology::Embedding;
 
 CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root,
                                    std::uint32_t run_length) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology, root);
   parameters.run_length = run_length;
   return parameters;
 }

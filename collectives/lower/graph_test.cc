@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "collectives/lower/hops.h"
 #include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"

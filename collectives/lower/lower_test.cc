@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 
 namespace espalier::lower {
 namespace {
 
 CollectiveParameters parameters_for(const topology::Topology& topology) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.topology_digest = topology.digest();
-  return parameters;
+  return topology_parameters(topology);
 }
 
 Programs routed(const CollectiveParameters& parameters, Collective collective, const char* name) {

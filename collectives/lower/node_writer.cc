@@ -111,14 +111,7 @@ std::uint8_t NodeWriter::index(const Column& column, std::int32_t turns) {
     terms.push_back(lookup(1, column));
   }
   if (turns > 1) {
-    terms.push_back({.coef = 1,
-                     .mul = 1,
-                     .add = 0,
-                     .div = static_cast<std::uint32_t>(column.size()),
-                     .mod = mod,
-                     .base = 0,
-                     .digits = 0,
-                     .table = 0});
+    terms.push_back(floor_term(1, 0, static_cast<std::uint32_t>(column.size()), mod));
   }
   return builder_.index(row, terms.data(), static_cast<std::uint32_t>(terms.size()));
 }

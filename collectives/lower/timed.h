@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"

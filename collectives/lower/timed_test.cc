@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/lower/timed_rows.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -13,13 +14,7 @@ constexpr Buffer kInput = Buffer::kInput, kOutput = Buffer::kOutput, kScratch = 
 
 CollectiveParameters parameters_for(const topology::Topology& topology, std::uint32_t root) {
   static constexpr BlockRule kBlocks = {0, 64};
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
-  return parameters;
+  return topology_parameters(topology, root, &kBlocks);
 }
 
 TimedSchedule schedule_for(const topology::Topology& topology, Collective collective) {

@@ -7,6 +7,10 @@ namespace {
 
 // Delay until a control is retried for which the fabric had no room.
 constexpr std::uint64_t kControlRetryNs = 20'000;
+#if ESPALIER_PROGRAM_HOOKS
+// Replies count in units of 2^16 ns.
+constexpr int kQuietShift = 16;
+#endif
 
 // The order of causes. A detector that cannot receive never learns of another cause, so its own
 // cause precedes all others.
@@ -101,11 +105,35 @@ void FailureDetector::handle_control(std::uint32_t link, const Control& control)
       links_[link].answer = control.number;
       answers_.insert(link);
       if (failed()) causes_.insert(link);
+#if ESPALIER_PROGRAM_HOOKS
+      askers_.insert(link);
+#endif
       break;
-    case ControlKind::kAnswer: break;
+    case ControlKind::kAnswer:
+#if ESPALIER_PROGRAM_HOOKS
+      if (quiet_ns_ != nullptr) take_quiet_units(control.number);
+#endif
+      break;
     case ControlKind::kCause: adopt(control.cause); break;
   }
 }
+
+#if ESPALIER_PROGRAM_HOOKS
+std::uint32_t FailureDetector::quiet_units() const {
+  const std::uint64_t quiet = is_awaiting() ? now_ - moved_at_ : quiet_ns_(context_);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(quiet >> kQuietShift, UINT32_MAX));
+}
+
+// What is new goes on at once to those that await this machine: the news passes a long chain of
+// them before the next probes. It must be newer by D/16, so that it does not run round a circle for
+// ever.
+void FailureDetector::take_quiet_units(std::uint32_t units) {
+  const std::uint64_t quiet = std::uint64_t{units} << kQuietShift;
+  if (quiet > now_ || now_ - quiet <= moved_at_) return;
+  if (now_ - quiet - moved_at_ > deadline_ / 16) answers_ = answers_ | askers_;
+  moved_at_ = now_ - quiet;
+}
+#endif
 
 void FailureDetector::note_link_down(std::uint32_t link) {
   if (down_.contains(link)) return;
@@ -161,8 +189,8 @@ void FailureDetector::run(bool drained) {
   if (failed() && end_at_ == 0) end_at_ = now_ + deadline_ / 4;
   if (!(probes_ | answers_ | causes_).empty()) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
-#if ESPALIER_RELEASE_HOOK
-    if (before_release_ != nullptr) before_release_(release_context_);
+#if ESPALIER_PROGRAM_HOOKS
+    if (before_release_ != nullptr) before_release_(context_);
 #endif
     ended_ = true;
     endpoint_->release();
@@ -206,6 +234,9 @@ void FailureDetector::send_controls() {
       Control control;
       control.kind = kind;
       control.number = kind == ControlKind::kAnswer ? links_[link].answer : probe_word_;
+#if ESPALIER_PROGRAM_HOOKS
+      if (kind == ControlKind::kAnswer && quiet_ns_ != nullptr) control.number = quiet_units();
+#endif
       control.cause = cause_;
       const Status status = endpoint_->post_control(link, control);
       // A link that is down may never accept the control. The deadlines decide whether it is dead.

@@ -35,8 +35,9 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   log_ = config.log;
   step_limit_ = InstanceScheduler::kNever;
   failure_detector_.init(endpoint, config.deadline_ns);
-#if ESPALIER_RELEASE_HOOK
+#if ESPALIER_PROGRAM_HOOKS
   failure_detector_.call_before_release(config.before_release, config.context);
+  failure_detector_.wait_for_programs(config.quiet_ns, config.context);
 #endif
   return Status::kOk;
 }

@@ -123,10 +123,7 @@ std::vector<CollectiveParameters> networks_of(Where where) {
 // networks, roots and blocks. False: stop.
 template <typename Use>
 void for_each_case(Use use) {
-  std::uint32_t algorithms_count = 0;
-  const Algorithm* table = algorithms(algorithms_count);
-  for (std::uint32_t k = 0; k < algorithms_count; ++k) {
-    const Algorithm& algorithm = table[k];
+  for (const Algorithm& algorithm : algorithms()) {
     if (!counts_per_rank(algorithm.collective)) continue;
     for (CollectiveParameters each : networks_of(algorithm.where)) {
       for (const std::uint32_t block_bytes : {0u, 16u}) {

@@ -73,10 +73,8 @@ std::vector<std::uint8_t> freely(const Programs& programs, const Job& job, std::
 }
 
 TEST(Events, AreTheSameInAnyOrderOfArrival) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
   std::size_t compared = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (const Algorithm& algorithm : algorithms()) {
     for (const std::uint32_t ranks : {2u, 9u}) {
       CollectiveParameters parameters;
       parameters.ranks = ranks;
@@ -84,32 +82,32 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
       parameters.run_length = 2;
       parameters.blocks = &kBlocks;
       parameters.blocks_count = 1;
-      if (table[i].where == Where::kFatTree) {
+      if (algorithm.where == Where::kFatTree) {
         parameters.arity = ranks == 2 ? 2 : 3;
         parameters.height = ranks == 2 ? 1 : 2;
       }
-      if (table[i].where == Where::kHosts) {
+      if (algorithm.where == Where::kHosts) {
         parameters.hosts = ranks == 2 ? 2 : 3;
         parameters.host_ranks = ranks == 2 ? 1 : 3;
       }
       const std::uint32_t sizes[] = {ranks == 2 ? 2u : 3u, ranks == 2 ? 1u : 3u};
-      if (table[i].where == Where::kGrid || table[i].where == Where::kTorus) {
+      if (algorithm.where == Where::kGrid || algorithm.where == Where::kTorus) {
         parameters.grid = sizes;
         parameters.dimensions = 2;
         parameters.wraps = true;
       }
-      if (table[i].where == Where::kMesh) {
+      if (algorithm.where == Where::kMesh) {
         parameters.rows = ranks == 2 ? 2 : 3;
         parameters.columns = ranks == 2 ? 1 : 3;
       }
-      const Programs programs = programs_of(table[i], parameters);
+      const Programs programs = programs_of(algorithm, parameters);
       if (programs.empty()) continue;
       const Job job = job_of(programs, parameters);
       const std::vector<std::uint8_t> bytes = in_lock_step(programs, job);
-      EXPECT_FALSE(bytes.empty()) << table[i].name;
+      EXPECT_FALSE(bytes.empty()) << algorithm.name;
       for (const std::uint64_t seed : {1u, 2u, 3u}) {
         EXPECT_EQ(freely(programs, job, seed), bytes)
-            << collective_name(table[i].collective) << " " << table[i].name << " p " << ranks;
+            << collective_name(algorithm.collective) << " " << algorithm.name << " p " << ranks;
       }
       ++compared;
     }

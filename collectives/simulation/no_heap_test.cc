@@ -135,23 +135,21 @@ TEST(NoHeap, BetweenBootAndTheLastResult) {
   model.reserve = true;
   const auto world = std::make_unique<World>(model);
   int runs = 0;
-  std::uint32_t algorithms_count = 0;
-  const Algorithm* table = algorithms(algorithms_count);
-  for (const Algorithm* algorithm = table; algorithm < table + algorithms_count; ++algorithm) {
-    if (algorithm->where != Where::kAnywhere) continue;
-    const bool barrier = algorithm->collective == Collective::kBarrier;
-    const std::uint64_t most = counts_per_rank(algorithm->collective) ? kCount / kRanks : kCount;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kAnywhere) continue;
+    const bool barrier = algorithm.collective == Collective::kBarrier;
+    const std::uint64_t most = counts_per_rank(algorithm.collective) ? kCount / kRanks : kCount;
     for (std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, most}) {
       if (barrier) count = 0;
       const long before = allocations;
       forbidden = true;
-      const Status status = world->run_one(*algorithm, count);
+      const Status status = world->run_one(algorithm, count);
       forbidden = false;
       if (status == Status::kUnsupported) break;  // mirrored two trees: odd numbers of ranks only
-      ASSERT_EQ(status, Status::kOk) << algorithm->name;
+      ASSERT_EQ(status, Status::kOk) << algorithm.name;
       ++runs;
       EXPECT_EQ(allocations, before);
-      if (algorithm->collective != Collective::kAllreduce) continue;
+      if (algorithm.collective != Collective::kAllreduce) continue;
       for (const auto& node : world->nodes) {
         for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(node.output[i], 36.0f);
       }

@@ -40,13 +40,11 @@ CollectiveParameters parameters_of(const Job& job, std::uint32_t ranks) {
 // algorithms of the postal model have lambda = 1, 3 and 3/2.
 std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
   std::vector<Job> jobs;
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kAnywhere) continue;
+  for (const Algorithm& one : algorithms()) {
+    if (one.where != Where::kAnywhere) continue;
     Job job;
-    job.collective = table[i].collective;
-    job.algorithm = table[i].name;
+    job.collective = one.collective;
+    job.algorithm = one.name;
     job.op = op;
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
     jobs.push_back(job);
@@ -54,7 +52,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
     job.send_ticks = 2;
     for (const std::uint32_t latency : {6u, 3u}) {
       job.latency_ticks = latency;
-      const Status status = table[i].generate(parameters_of(job, 5), 0, program);
+      const Status status = one.generate(parameters_of(job, 5), 0, program);
       if (status == Status::kOk && program.latency_ticks > 1) jobs.push_back(job);
     }
   }

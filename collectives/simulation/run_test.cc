@@ -42,19 +42,17 @@ struct OneAlgorithm {
 // Broadcasts, reductions and allreductions; results_test.cc and steps_test.cc test the others.
 template <typename Check>
 void for_all_algorithms(Check check) {
-  std::uint32_t count = 0;
-  const Algorithm* list = algorithms(count);
-  ASSERT_GT(count, 0u);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (list[i].collective > Collective::kAllreduce || list[i].where != Where::kAnywhere) {
+  ASSERT_FALSE(algorithms().empty());
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective > Collective::kAllreduce || algorithm.where != Where::kAnywhere) {
       continue;
     }
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 16u, 23u}) {
       Program program;
       // The mirrored two trees need an odd number of ranks.
-      if (list[i].generate(parameters_of(ranks), 0, program) == Status::kUnsupported) continue;
-      check(list[i], ranks,
-            std::string(collective_name(list[i].collective)) + " " + list[i].name + " on " +
+      if (algorithm.generate(parameters_of(ranks), 0, program) == Status::kUnsupported) continue;
+      check(algorithm, ranks,
+            std::string(collective_name(algorithm.collective)) + " " + algorithm.name + " on " +
                 std::to_string(ranks));
     }
   }
@@ -151,7 +149,8 @@ TEST(Run, ADeadNodeEndsTheRun) {
 }
 
 // The chain, but its last node expects each block one step late.
-Status late_receiver(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status late_receiver(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                     Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(parameters, me, out);
   if (me + 1 == parameters.ranks) ++out.counts[out.actions[0].t0_ref].a;
@@ -159,7 +158,8 @@ Status late_receiver(const CollectiveParameters& parameters, std::uint32_t me, P
 }
 
 // Node 0 sends each block to two others in the same step.
-Status two_sends(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status two_sends(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                 Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   CollectiveParameters two = parameters;
   two.ranks = 2;
@@ -209,7 +209,8 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
 }
 
 // The chain in the postal model with S = 1, L = 3: every hop takes two more steps.
-Status slow_chain(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status slow_chain(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                  Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(parameters, me, out);
   out.send_ticks = 1;
@@ -248,7 +249,8 @@ TEST(Run, LockStepKnowsThePostalModel) {
 }
 
 // Two blocks per step from each node to the next.
-Status wide_chain(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status wide_chain(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                  Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   const Status status = chain->generate(parameters, me, out);
   out.port_model = PortModel::kMultiport;
@@ -296,7 +298,8 @@ TEST(Run, LockStepKnowsLanes) {
 }
 
 // A ring in which every node receives before it sends.
-Status circular_wait(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status circular_wait(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                     Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
   CollectiveParameters three = parameters;
   three.ranks = 3;

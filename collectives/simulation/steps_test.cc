@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "collectives/simulation/testing/job_cluster.h"
@@ -76,9 +77,8 @@ void check_steps(const Algorithm& algorithm, const CollectiveParameters& paramet
 }
 
 TEST(Steps, AreAsClaimedAnywhere) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  const std::span<const Algorithm> table = algorithms();
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
     if (table[i].where != Where::kAnywhere) continue;
     std::uint64_t turn = i;
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
@@ -114,24 +114,22 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
 }
 
 TEST(Steps, AreAsClaimedInThePostalModel) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (!table[i].takes_lambda) continue;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!algorithm.takes_lambda) continue;
     for (std::uint32_t ranks = 2; ranks <= 40; ranks += small_sample() ? 9 : 3) {
       for (const auto& [send, latency] : {std::pair{1u, 2u}, {1u, 5u}, {2u, 3u}, {5u, 9u}}) {
         CollectiveParameters parameters;
         parameters.ranks = ranks;
         parameters.root = ranks / 2;
         parameters.window = 16;
-        if (table[i].takes_radix) parameters.radix = ranks % 5 == 1 ? 0 : ranks % 5;
-        if (table[i].takes_ratio && ranks % 2 == 0) {
+        if (algorithm.takes_radix) parameters.radix = ranks % 5 == 1 ? 0 : ranks % 5;
+        if (algorithm.takes_ratio && ranks % 2 == 0) {
           parameters.ratio_numerator = 1 + ranks % 5;
           parameters.ratio_denominator = 6;
         }
         parameters.send_ticks = send;
         parameters.latency_ticks = latency;
-        check_steps(table[i], parameters);
+        check_steps(algorithm, parameters);
         if (HasFailure()) return;
       }
     }
@@ -144,10 +142,8 @@ struct Tree {
 };
 
 TEST(Steps, AreAsClaimedOnFatTrees) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kFatTree) continue;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kFatTree) continue;
     constexpr Tree kTrees[] = {{2, 1, {1}},    {2, 2, {1, 1}},    {2, 3, {1, 1, 1}},
                                {3, 1, {1}},    {3, 2, {1, 1}},    {4, 2, {1, 1}},
                                {5, 1, {1}},    {2, 3, {1, 2, 4}}, {2, 3, {1, 2, 3}},
@@ -163,7 +159,7 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
       for (const std::uint32_t root : {0u, 1u, parameters.ranks - 1}) {
         if (small_sample() && root > 1) continue;
         parameters.root = root;
-        check_steps(table[i], parameters);
+        check_steps(algorithm, parameters);
         if (HasFailure()) return;
       }
     }
@@ -171,20 +167,18 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
 }
 
 TEST(Steps, AreAsClaimedOnHostsMeshesAndTori) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where == Where::kAnywhere || table[i].where == Where::kFatTree) continue;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where == Where::kAnywhere || algorithm.where == Where::kFatTree) continue;
     constexpr std::pair<std::uint32_t, std::uint32_t> kShapes[] = {{1, 1}, {1, 4}, {3, 1}, {2, 2},
                                                                    {3, 4}, {4, 3}, {5, 5}};
     for (const auto& [many, each] : kShapes) {
       CollectiveParameters parameters;
       parameters.ranks = many * each;
       const std::uint32_t sizes[] = {many, each};
-      if (table[i].where == Where::kHosts) {
+      if (algorithm.where == Where::kHosts) {
         parameters.hosts = many;
         parameters.host_ranks = each;
-      } else if (table[i].where == Where::kMesh) {
+      } else if (algorithm.where == Where::kMesh) {
         parameters.rows = many;
         parameters.columns = each;
       } else {
@@ -197,7 +191,7 @@ TEST(Steps, AreAsClaimedOnHostsMeshesAndTori) {
       for (const std::uint32_t root : {0u, parameters.ranks / 2, parameters.ranks - 1}) {
         if (small_sample() && root > 1) continue;
         parameters.root = root;
-        check_steps(table[i], parameters);
+        check_steps(algorithm, parameters);
         if (HasFailure()) return;
       }
     }

@@ -109,7 +109,7 @@ Result<void> repeat(Communicator& world, Trial& trial, Start start, const Repeti
     if (repetitions.checked && !trial.is_right(i)) ++wrong;
     if (i >= repetitions.warm_up) seconds.push_back(*took);
   }
-  return world.allreduce<double>(seconds, Op::kMax);
+  return world.allreduce(seconds, Op::kMax);
 }
 
 Result<Row> measure_all(Communicator& world, const reference::ReferenceInput& what,
@@ -126,7 +126,7 @@ Result<Row> measure_all(Communicator& world, const reference::ReferenceInput& wh
     }
   }
   std::vector<std::uint64_t> wrong = {row.wrong};
-  if (auto summed = world.allreduce<std::uint64_t>(wrong, Op::kSum); !summed) {
+  if (auto summed = world.allreduce(wrong, Op::kSum); !summed) {
     return fail(summed.error());
   }
   row.wrong = wrong[0];

@@ -134,7 +134,7 @@ static void compose(void* into, const void* a, const void* b, uint64_t count, vo
 static const char* check_calls(espalier_comm* world, uint32_t me, uint32_t ranks) {
   uint32_t composed = 0;
   struct affine own = {2, me + 1}, out = {0, 0};
-  espalier_call call = ESPALIER_CALL;
+  espalier_call call = espalier_default_call();
   call.collective = ESPALIER_ALLREDUCE;
   call.type = ESPALIER_CUSTOM_TYPE;
   call.element_bytes = sizeof(own);

@@ -68,14 +68,14 @@ int main(int argument_count, char** arguments) {
     return 2;
   }
   bytes.resize(header[0].bytes);
-  if (done) done = world->broadcast<std::uint8_t>(bytes, 0);
+  if (done) done = world->broadcast(bytes, 0);
 
   const bool is_equal = hash_of(bytes) == header[0].hash;
   const std::string path = std::string(arguments[2]) + "/" + std::to_string(rank);
   std::vector<std::uint32_t> good = {is_equal && write(path, bytes) ? 1U : 0U};
   if (good[0] == 0)
     std::fprintf(stderr, "distribute: rank %u has no good '%s'\n", rank, path.c_str());
-  if (done) done = world->allreduce<std::uint32_t>(good, espalier::Op::kSum);
+  if (done) done = world->allreduce(good, espalier::Op::kSum);
   if (!done) return std::fprintf(stderr, "distribute: %s\n", done.error().message.c_str()), 1;
   if (rank == 0) {
     std::printf("%zu bytes, hash %02x%02x%02x%02x..., on %u of %u ranks\n", bytes.size(),

@@ -13,8 +13,8 @@ int main() {
   std::vector<float> sums(1000, static_cast<float>(world->rank() + 1));
   std::vector<int> data(1000, world->rank() == 0 ? 42 : 0);
 
-  Result<void> done = world->allreduce<float>(sums, espalier::Op::kSum);
-  if (done) done = world->broadcast<int>(data, 0);
+  Result<void> done = world->allreduce(sums, espalier::Op::kSum);
+  if (done) done = world->broadcast(data, 0);
   if (done) done = world->barrier();
   if (!done) return std::fprintf(stderr, "%s\n", done.error().message.c_str()), 1;
 

@@ -6,9 +6,9 @@
 
 #include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"

@@ -46,7 +46,7 @@ class Halo {
     for (const espalier::Neighbor& neighbour : neighbours_) length_ += neighbour.send;
     send_.resize(length_);
     receive_.resize(length_);
-    espalier::Call call = espalier::call::all_to_all<double>(send_, receive_, 0);
+    espalier::Call call = espalier::call::all_to_all(send_, receive_, 0);
     call.counts = counts_;
     plan_.push_back(value_of(world.plan(call)));
   }
@@ -104,7 +104,7 @@ void each_point(Block& block, Function function) {
 double dot(espalier::Communicator& world, Block& a, Block& b) {
   std::vector<double> sum = {0.0};
   each_point(a, [&](std::size_t i, std::size_t j) { sum[0] += a.at(i, j) * b.at(i, j); });
-  require(world.allreduce<double>(sum, espalier::Op::kSum));
+  require(world.allreduce(sum, espalier::Op::kSum));
   return sum[0];
 }
 
@@ -170,7 +170,7 @@ int main(int argument_count, char** arguments) {
     const double exact = bump(first_row + i) * bump(first_column + j);
     error[0] = std::fmax(error[0], std::fabs(x.at(i, j) - exact));
   });
-  require(world.allreduce<double>(error, espalier::Op::kMax));
+  require(world.allreduce(error, espalier::Op::kMax));
   if (world.rank() == 0) {
     std::printf("%d iterations on %u x %u processes, largest error %.1e\n", iteration, grid_rows,
                 grid_columns, error[0]);

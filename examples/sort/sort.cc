@@ -61,7 +61,7 @@ Numbers exchange(espalier::Communicator& world, const Numbers& sorted, const Num
   std::size_t total = 0;
   for (std::size_t from = 0; from < ranks; ++from) total += counts[from * ranks + me];
   Numbers received(total);
-  espalier::Call call = espalier::call::all_to_all<std::uint64_t>(sorted, received, 0);
+  espalier::Call call = espalier::call::all_to_all(sorted, received, 0);
   call.counts = counts;
   require(world.run(call));
   return received;

@@ -52,7 +52,7 @@ int main(int argument_count, char** arguments) {
   const struct moments part = measure(total * rank / ranks, total * (rank + 1) / ranks);
   struct moments all = {0, 0, 0};
 
-  espalier_call call = ESPALIER_CALL;
+  espalier_call call = espalier_default_call();
   call.collective = ESPALIER_ALLREDUCE;
   call.type = ESPALIER_CUSTOM_TYPE;
   call.element_bytes = sizeof(struct moments);

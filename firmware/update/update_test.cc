@@ -25,6 +25,7 @@
 #include "firmware/image/image_writer.h"
 #include "firmware/image/testing/sample_image.h"
 #include "firmware/update/roll_call.h"
+#include "hal/testing/forwarding_endpoint.h"
 #include "tests/whole.h"
 
 namespace espalier {
@@ -134,40 +135,24 @@ class Ledger {
 };
 
 // An endpoint whose messages are noted.
-class NotedEndpoint final : public Endpoint {
+class NotedEndpoint final : public ForwardingEndpoint {
  public:
-  NotedEndpoint(Endpoint& endpoint, Ledger& ledger) : endpoint_(endpoint), ledger_(ledger) {}
+  NotedEndpoint(Endpoint& endpoint, Ledger& ledger)
+      : ForwardingEndpoint(endpoint), ledger_(ledger) {}
   std::uint32_t running = 0;  // the release of what is posted; 0: the roll call
 
-  std::uint32_t node() const override { return endpoint_.node(); }
-  std::uint32_t links() const override { return endpoint_.links(); }
-  std::uint32_t peer(std::uint32_t link) const override { return endpoint_.peer(link); }
-  std::uint32_t window() const override { return endpoint_.window(); }
-  std::uint64_t eager_bytes() const override { return endpoint_.eager_bytes(); }
-  Status prepare(const Region* regions, std::uint32_t count) override {
-    return endpoint_.prepare(regions, count);
-  }
-  void release_regions() override { endpoint_.release_regions(); }
   Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    const Status status = endpoint_.post_receive(link, post);
+    const Status status = inner_.post_receive(link, post);
     if (status == Status::kOk) ledger_.note(peer(link), node(), false, running);
     return status;
   }
   Status post_send(std::uint32_t link, const SendPost& post) override {
-    const Status status = endpoint_.post_send(link, post);
+    const Status status = inner_.post_send(link, post);
     if (status == Status::kOk) ledger_.note(node(), peer(link), true, running);
     return status;
   }
-  Status post_control(std::uint32_t link, const Control& control) override {
-    return endpoint_.post_control(link, control);
-  }
-  bool poll(Completion& completion) override { return endpoint_.poll(completion); }
-  void release() override { endpoint_.release(); }
-  std::uint64_t now() override { return endpoint_.now(); }
-  void wait(std::uint64_t until) override { endpoint_.wait(until); }
 
  private:
-  Endpoint& endpoint_;
   Ledger& ledger_;
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/testing/child.h"
 #include "base/testing/results.h"
 #include "espalier/hal/mem/allocate.h"
 #include "hal/mem/host/host_endpoint.h"
@@ -264,17 +265,14 @@ TEST(MemThreads, AProcessThatIsKilledBlocksNobody) {
     int pipes[2][2];
     ASSERT_EQ(pipe(pipes[0]) + pipe(pipes[1]), 0);
     const SegmentPlace here = end.place();
-    const pid_t child = fork();
-    if (child == 0) {
+    const pid_t child = start_child([&] {
       HostEndpoint other(HostConfig{{1, 8, Shape{8, 256, 2, 4096}}, 1, {}});
-      if (!other.open() || !other.connect(0, 0, here, 0)) _exit(1);
+      if (!other.open() || !other.connect(0, 0, here, 0)) return false;
       const SegmentPlace place = other.place();
       char go = 0;
-      if (write(pipes[0][1], &place, sizeof place) != sizeof place) _exit(1);
-      if (read(pipes[1][0], &go, 1) != 1) _exit(1);
-      (void)exchange(other, 1'000'000'000);
-      _exit(0);
-    }
+      if (write(pipes[0][1], &place, sizeof place) != sizeof place) return false;
+      return read(pipes[1][0], &go, 1) == 1 && exchange(other, 1'000'000'000);
+    });
     SegmentPlace place;
     ASSERT_EQ(read(pipes[0][0], &place, sizeof place), static_cast<ssize_t>(sizeof place));
     or_throw(end.connect(1, 0, place, 0));
@@ -324,12 +322,9 @@ TEST(MemProcesses, EveryByteArrives) {
       char done = 0;
       return right && write(pipes[node][1], "x", 1) == 1 && read(pipes[1 - node][0], &done, 1) == 1;
     };
-    const pid_t child = fork();
-    if (child == 0) _exit(work(1) ? 0 : 1);
+    const pid_t child = start_child([&] { return work(1); });
     EXPECT_TRUE(work(0)) << shared;
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0) << shared;
+    EXPECT_EQ(wait_for_child(child), 0) << shared;
     for (auto& both : pipes) {
       close(both[0]);
       close(both[1]);
@@ -383,15 +378,12 @@ TEST(MemAllocate, NamesMemoryThatCannotBeGivenBack) {
 TEST(MemAllocate, AChildLeavesTheParentsMemoryAlone) {
   auto* const bytes = static_cast<std::uint8_t*>(allocate(1'000));
   bytes[0] = 7;
-  const pid_t child = fork();
-  if (child == 0) {
-    auto* const own = static_cast<std::uint8_t*>(allocate(1'000));
-    deallocate(bytes);
-    _exit(own != nullptr && own[0] == 0 && bytes[0] == 7 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(status_of_child([&] {
+              auto* const own = static_cast<std::uint8_t*>(allocate(1'000));
+              deallocate(bytes);
+              return own != nullptr && own[0] == 0 && bytes[0] == 7;
+            }),
+            0);
   EXPECT_EQ(bytes[0], 7);
   deallocate(bytes);
 }
@@ -405,12 +397,10 @@ TEST(MemSegment, MemoryThatAKilledPeerHadMappedIsGivenBack) {
   for (std::uint32_t number = 0; number < 2; ++number) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(pipe(ends), 0);
-    peers.push_back(fork());
-    if (peers.back() == 0) {
+    peers.push_back(start_child([&] {
       const auto mapped = RemoteBlock::map(place, number, bytes);
-      if (!mapped || write(ends[1], "m", 1) != 1) _exit(1);
-      while (true) pause();
-    }
+      while (mapped && write(ends[1], "m", 1) == 1) pause();
+    }));
     close(ends[1]);
     char byte = 0;
     ASSERT_EQ(read(ends[0], &byte, 1), 1);
@@ -446,8 +436,7 @@ TEST(MemSegment, OtherMemoryIsNotMapped) {
   EXPECT_FALSE(RemoteBlock::map(place, 0, inbox_bytes(shape)));
   // The same from another process.
   const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = status_of_child([&] {
     const std::size_t bytes = inbox_bytes(shape);
     const std::string theirs = "process " + std::to_string(parent);
     place = segment.place();
@@ -460,10 +449,8 @@ TEST(MemSegment, OtherMemoryIsNotMapped) {
     place.file = 1'000'000;
     right = right && message_of(RemoteBlock::map(place, 0, bytes)) ==
                          theirs + " has ended, or is not on this host";
-    _exit(right ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+    return right;
+  });
   EXPECT_EQ(status, 0);
 }
 

@@ -4,20 +4,24 @@
 //
 //     auto world = espalier::join();                            // MPI_Init, ncclCommInitRank
 //     if (!world) return report(world.error().message);
-//     auto summed = world->allreduce<float>(gradients, espalier::Op::kSum);  // in place
+//     auto summed = world->allreduce(gradients, espalier::Op::kSum);  // a vector, in place
 //
 // Every function that can fail returns a Result: a value, or an Error with one line.
 //
 //  * All ranks of a communicator start the same collectives in the same order.
-//  * Counts are elements. A span that only the root uses may be empty elsewhere.
+//  * Elements are a contiguous range (a vector, an array, a span) or a scalar variable. A range
+//    that only the root uses may be empty elsewhere: `{}`.
 //  * `send` has exactly the elements that the collective needs, and `receive` at least as many; the
 //    rest of `receive` stays as it was. In place `send` may have more, too.
 //  * In place: pass the same memory as `send` and `receive` (MPI_IN_PLACE). Otherwise the two must
 //    not overlap. Scatter and gather: the root's part is at its place in the root's whole message,
 //    and so are an allgather's and a reduce-scatter's own parts.
 //  * After a failure every surviving rank gets the same cause, within twice the deadline. The
-//    communicator is then of no more use, except for rejoin() and its destructor. The process lives
-//    on.
+//    communicator is then of no more use, except for rejoin(), leave() and its destructor. The
+//    process lives on.
+//  * A rank may compute between two calls for as long as it wants: a thread of the library replies
+//    to the other ranks, and wakes at most 10 times a second if D is 1.6 s or more. It also goes on
+//    with collectives that were started; so custom operators may run in it.
 //  * An exception of a custom operator is such a failure, with cause kBadOperator: it does not
 //    leave the library. All ranks get its text. No rank gets a result of that operator.
 //  * A rank that has no memory for a call is such a failure, too, with cause kBackEnd: all ranks
@@ -27,11 +31,14 @@
 //  * Forks: a forked child is no rank. There, every call fails, and the end of an object does
 //    nothing. The child may exit, run programs, and join() a job of its own.
 //  * Once all ranks have ended all their communicators, they may join() the job again.
-//  * An object that was moved from is empty: its calls are errors, its rank() and size() are 0.
+//  * An object that was moved from, or has left, is empty: its calls are errors, its rank() and
+//    size() are 0.
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -77,9 +84,9 @@ struct JoinOptions {
   // Name of the host with whose other processes this one shares memory. Empty: processes share it
   // that see the same boot, user, and namespaces of processes, users and networks. For "mem+NAME".
   std::string host = {};
-  // D: how long an awaited rank may stay silent before it is declared dead. A rank replies while it
-  // is in a call of this library, or always if it has a progress thread. So without one, D must
-  // exceed the longest time between two calls. A process that ended is found as a silent one is.
+  // D: how long an awaited rank may stay silent before it is declared dead. A rank replies while
+  // its process runs, also while the program computes. A process that ended is found as a silent
+  // one is.
   std::chrono::nanoseconds deadline = std::chrono::seconds(60);
   // Schedule files for the whole job (`espalier compile`); each serves its collective and root.
   // All others are chosen by the model.
@@ -90,8 +97,8 @@ struct JoinOptions {
   // File of a model (`espalier measure`) that chooses. Empty: join() measures the network between
   // hosts with some short collectives, or takes constants of memory within one.
   std::string model = {};
-  // A thread that makes progress while the program does not call: replies to other ranks, and
-  // non-blocking collectives.
+  // Goes on with non-blocking collectives every 200 us while the program does not call. Otherwise
+  // the calls do, and between them the library's thread at most 10 times a second.
   bool progress_thread = false;
   // Authenticates the payload of long messages, too, with the job secret (docs/security.md): one
   // that another process changed is an error, not a result. All processes must set the same.
@@ -167,15 +174,16 @@ class Plan {
   std::shared_ptr<communicator::Operation> operation_;
 };
 
-// The element type of spans of T.
+// The element type of ranges of T. `char` and `bool` have one type on every processor. A sum of
+// `bool` is refused: Op::kMax is "any of them", Op::kMin "all of them".
 template <typename T>
 [[nodiscard]] constexpr Type type_of() {
   if constexpr (std::is_same_v<T, float>) {
     return Type::kF32;
   } else if constexpr (std::is_same_v<T, double>) {
     return Type::kF64;
-  } else if constexpr (std::is_integral_v<T>) {
-    constexpr bool is_signed = std::is_signed_v<T>;
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
+    constexpr bool is_signed = std::is_signed_v<T> || std::is_same_v<T, char>;
     if constexpr (sizeof(T) == 1) return is_signed ? Type::kI8 : Type::kU8;
     if constexpr (sizeof(T) == 2) return is_signed ? Type::kI16 : Type::kU16;
     if constexpr (sizeof(T) == 4) return is_signed ? Type::kI32 : Type::kU32;
@@ -186,72 +194,153 @@ template <typename T>
   }
 }
 
-// Calls whose memory is spans: their sizes are checked when the call starts.
+namespace communicator {
+
+template <typename T>
+concept Scalar = std::is_arithmetic_v<std::remove_cvref_t<T>>;
+
+// The elements of a scalar variable or of a range as a span.
+template <typename T>
+[[nodiscard]] constexpr auto span_of(T&& elements) {
+  if constexpr (Scalar<T>) {
+    return std::span(&elements, 1);
+  } else {
+    return std::span(std::ranges::data(elements), std::ranges::size(elements));
+  }
+}
+// The span of the elements of T.
+template <typename T>
+using Span = decltype(span_of(std::declval<T>()));
+// The type of the elements of T.
+template <typename T>
+using Element = typename Span<T>::value_type;
+
+}  // namespace communicator
+
+// What a call reads: a scalar variable, or a contiguous range that outlives the call.
+template <typename T>
+concept Elements = (communicator::Scalar<T> && std::is_lvalue_reference_v<T>) ||
+                   (std::ranges::contiguous_range<T> && std::ranges::sized_range<T> &&
+                    std::ranges::borrowed_range<T>);
+// What a call writes, too.
+template <typename T>
+concept MutableElements =
+    Elements<T> && !std::is_const_v<typename communicator::Span<T>::element_type>;
+
+// Calls whose memory is ranges or scalars: their sizes are checked when the call starts.
 namespace call {
 
 // Returns a call of this collective; `count` is in elements.
-template <typename T>
-[[nodiscard]] Call make(Collective collective, std::span<const T> send, std::span<T> receive,
-                        std::uint64_t count, Op op, std::uint32_t root) {
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call make(Collective collective, Send&& send, Receive&& receive, std::uint64_t count,
+                        Op op, std::uint32_t root) {
+  using T = communicator::Element<Receive>;
+  static_assert(std::is_same_v<T, communicator::Element<Send>>,
+                "`send` and `receive` must have the same type of elements");
+  const auto from = communicator::span_of(send);
+  const auto into = communicator::span_of(receive);
+  const bool has_sum = !std::is_same_v<T, bool> || op != Op::kSum;
   return {.collective = collective,
-          .send = send.data(),
-          .receive = receive.data(),
+          .send = from.data(),
+          .receive = into.data(),
           .count = count,
-          .op = {.op = op, .type = type_of<T>()},
+          .op = {.op = op, .type = has_sum ? type_of<T>() : Type::kBytes},
           .root = root,
-          .send_room = send.size(),
-          .receive_room = receive.size()};
+          .send_room = from.size(),
+          .receive_room = into.size()};
+}
+// Returns a call of a v-variant: Call::counts, which must last until it is complete.
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call make(Collective collective, Send&& send, Receive&& receive,
+                        std::span<const std::uint64_t> counts, Op op, std::uint32_t root) {
+  Call made = make(collective, send, receive, std::uint64_t{0}, op, root);
+  made.counts = counts;
+  return made;
 }
 // All ranks get the data of the root.
-template <typename T>
-[[nodiscard]] Call broadcast(std::span<T> data, std::uint32_t root) {
-  return make<T>(Collective::kBroadcast, data, data, data.size(), Op::kNone, root);
+template <MutableElements Data>
+[[nodiscard]] Call broadcast(Data&& data, std::uint32_t root) {
+  return make(Collective::kBroadcast, data, data, communicator::span_of(data).size(), Op::kNone,
+              root);
 }
 // receive at the root = send of rank 0 (+) send of rank 1 (+) ...
-template <typename T>
-[[nodiscard]] Call reduce(std::span<const T> send, std::span<T> receive, Op op,
-                          std::uint32_t root) {
-  return make<T>(Collective::kReduce, send, receive, send.size(), op, root);
+template <Elements Send, MutableElements Receive = std::span<communicator::Element<Send>>>
+[[nodiscard]] Call reduce(Send&& send, Receive&& receive, Op op, std::uint32_t root) {
+  return make(Collective::kReduce, send, receive, communicator::span_of(send).size(), op, root);
 }
 // As reduce, with the result on all ranks.
-template <typename T>
-[[nodiscard]] Call allreduce(std::span<const T> send, std::span<T> receive, Op op) {
-  return make<T>(Collective::kAllreduce, send, receive, send.size(), op, 0);
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call allreduce(Send&& send, Receive&& receive, Op op) {
+  return make(Collective::kAllreduce, send, receive, communicator::span_of(send).size(), op, 0);
 }
 // receive = the reduction of ranks 0 to this rank.
-template <typename T>
-[[nodiscard]] Call scan(std::span<const T> send, std::span<T> receive, Op op) {
-  return make<T>(Collective::kScan, send, receive, send.size(), op, 0);
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call scan(Send&& send, Receive&& receive, Op op) {
+  return make(Collective::kScan, send, receive, communicator::span_of(send).size(), op, 0);
 }
 // receive = the reduction of the ranks below this rank; not set on rank 0.
-template <typename T>
-[[nodiscard]] Call exscan(std::span<const T> send, std::span<T> receive, Op op) {
-  return make<T>(Collective::kExscan, send, receive, send.size(), op, 0);
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call exscan(Send&& send, Receive&& receive, Op op) {
+  return make(Collective::kExscan, send, receive, communicator::span_of(send).size(), op, 0);
 }
 // Rank r gets part r of the root. send: a part for each rank, at the root.
-template <typename T>
-[[nodiscard]] Call scatter(std::span<const T> send, std::span<T> receive, std::uint32_t root) {
-  return make<T>(Collective::kScatter, send, receive, receive.size(), Op::kNone, root);
+template <MutableElements Receive, Elements Send = std::span<const communicator::Element<Receive>>>
+[[nodiscard]] Call scatter(Send&& send, Receive&& receive, std::uint32_t root) {
+  return make(Collective::kScatter, send, receive, communicator::span_of(receive).size(), Op::kNone,
+              root);
 }
 // The root gets part r from rank r. receive: a part for each rank, at the root.
-template <typename T>
-[[nodiscard]] Call gather(std::span<const T> send, std::span<T> receive, std::uint32_t root) {
-  return make<T>(Collective::kGather, send, receive, send.size(), Op::kNone, root);
+template <Elements Send, MutableElements Receive = std::span<communicator::Element<Send>>>
+[[nodiscard]] Call gather(Send&& send, Receive&& receive, std::uint32_t root) {
+  return make(Collective::kGather, send, receive, communicator::span_of(send).size(), Op::kNone,
+              root);
 }
 // As gather, with the result on all ranks.
-template <typename T>
-[[nodiscard]] Call allgather(std::span<const T> send, std::span<T> receive) {
-  return make<T>(Collective::kAllgather, send, receive, send.size(), Op::kNone, 0);
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call allgather(Send&& send, Receive&& receive) {
+  return make(Collective::kAllgather, send, receive, communicator::span_of(send).size(), Op::kNone,
+              0);
 }
 // As reduce, with part r of the result on rank r. send: a part for each rank.
-template <typename T>
-[[nodiscard]] Call reduce_scatter(std::span<const T> send, std::span<T> receive, Op op) {
-  return make<T>(Collective::kReduceScatter, send, receive, receive.size(), op, 0);
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call reduce_scatter(Send&& send, Receive&& receive, Op op) {
+  return make(Collective::kReduceScatter, send, receive, communicator::span_of(receive).size(), op,
+              0);
 }
 // Rank d gets part d of this rank's parts; `count`: the elements of each part.
-template <typename T>
-[[nodiscard]] Call all_to_all(std::span<const T> send, std::span<T> receive, std::uint64_t count) {
-  return make<T>(Collective::kAllToAll, send, receive, count, Op::kNone, 0);
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call all_to_all(Send&& send, Receive&& receive, std::uint64_t count) {
+  return make(Collective::kAllToAll, send, receive, count, Op::kNone, 0);
+}
+// The same with parts of `counts` elements (Call::counts).
+template <MutableElements Receive, Elements Send = std::span<const communicator::Element<Receive>>>
+[[nodiscard]] Call scatterv(Send&& send, Receive&& receive, std::span<const std::uint64_t> counts,
+                            std::uint32_t root) {
+  return make(Collective::kScatter, send, receive, counts, Op::kNone, root);
+}
+// As gather.
+template <Elements Send, MutableElements Receive = std::span<communicator::Element<Send>>>
+[[nodiscard]] Call gatherv(Send&& send, Receive&& receive, std::span<const std::uint64_t> counts,
+                           std::uint32_t root) {
+  return make(Collective::kGather, send, receive, counts, Op::kNone, root);
+}
+// As allgather.
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call allgatherv(Send&& send, Receive&& receive,
+                              std::span<const std::uint64_t> counts) {
+  return make(Collective::kAllgather, send, receive, counts, Op::kNone, 0);
+}
+// As reduce_scatter.
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call reduce_scatterv(Send&& send, Receive&& receive,
+                                   std::span<const std::uint64_t> counts, Op op) {
+  return make(Collective::kReduceScatter, send, receive, counts, op, 0);
+}
+// As all_to_all; counts[o * size + d] elements go from rank o to rank d.
+template <Elements Send, MutableElements Receive>
+[[nodiscard]] Call all_to_allv(Send&& send, Receive&& receive,
+                               std::span<const std::uint64_t> counts) {
+  return make(Collective::kAllToAll, send, receive, counts, Op::kNone, 0);
 }
 // Complete when every rank has entered it.
 [[nodiscard]] inline Call barrier() { return {.collective = Collective::kBarrier}; }
@@ -268,6 +357,9 @@ class Communicator {
   // end theirs. A part that split() made waits for no other rank while that communicator lives:
   // parts may end in any order, and what was started on them goes on.
   ~Communicator();
+  // Ends this communicator as the destructor does, which then does nothing. Errors: the failure, or
+  // that another rank did not end its communicator.
+  Result<void> leave();
 
   // Returns this process's rank in the communicator.
   [[nodiscard]] std::uint32_t rank() const;
@@ -276,66 +368,99 @@ class Communicator {
 
   // Blocking collectives, with the arguments of MPI's in the order of MPI's. Errors: arguments that
   // contradict each other, with nothing started; or the failure.
-  template <typename T>
-  [[nodiscard]] Result<void> broadcast(std::span<T> data, std::uint32_t root) {
+  template <MutableElements Data>
+  [[nodiscard]] Result<void> broadcast(Data&& data, std::uint32_t root) {
     return run(call::broadcast(data, root));
   }
   // As call::reduce.
-  template <typename T>
-  [[nodiscard]] Result<void> reduce(std::span<const T> send, std::span<T> receive, Op op,
-                                    std::uint32_t root) {
+  template <Elements Send, MutableElements Receive = std::span<communicator::Element<Send>>>
+  [[nodiscard]] Result<void> reduce(Send&& send, Receive&& receive, Op op, std::uint32_t root) {
     return run(call::reduce(send, receive, op, root));
   }
   // As call::allreduce.
-  template <typename T>
-  [[nodiscard]] Result<void> allreduce(std::span<const T> send, std::span<T> receive, Op op) {
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> allreduce(Send&& send, Receive&& receive, Op op) {
     return run(call::allreduce(send, receive, op));
   }
   // The same in place.
-  template <typename T>
-  [[nodiscard]] Result<void> allreduce(std::span<T> data, Op op) {
-    return run(call::allreduce<T>(data, data, op));
+  template <MutableElements Data>
+  [[nodiscard]] Result<void> allreduce(Data&& data, Op op) {
+    return run(call::allreduce(data, data, op));
   }
   // As call::scan.
-  template <typename T>
-  [[nodiscard]] Result<void> scan(std::span<const T> send, std::span<T> receive, Op op) {
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> scan(Send&& send, Receive&& receive, Op op) {
     return run(call::scan(send, receive, op));
   }
   // As call::exscan.
-  template <typename T>
-  [[nodiscard]] Result<void> exscan(std::span<const T> send, std::span<T> receive, Op op) {
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> exscan(Send&& send, Receive&& receive, Op op) {
     return run(call::exscan(send, receive, op));
   }
   // send: size() parts at the root; receive: one part.
-  template <typename T>
-  [[nodiscard]] Result<void> scatter(std::span<const T> send, std::span<T> receive,
-                                     std::uint32_t root) {
+  template <MutableElements Receive,
+            Elements Send = std::span<const communicator::Element<Receive>>>
+  [[nodiscard]] Result<void> scatter(Send&& send, Receive&& receive, std::uint32_t root) {
     return run(call::scatter(send, receive, root));
   }
   // send: one part; receive: size() parts at the root.
-  template <typename T>
-  [[nodiscard]] Result<void> gather(std::span<const T> send, std::span<T> receive,
-                                    std::uint32_t root) {
+  template <Elements Send, MutableElements Receive = std::span<communicator::Element<Send>>>
+  [[nodiscard]] Result<void> gather(Send&& send, Receive&& receive, std::uint32_t root) {
     return run(call::gather(send, receive, root));
   }
   // send: one part; receive: size() parts.
-  template <typename T>
-  [[nodiscard]] Result<void> allgather(std::span<const T> send, std::span<T> receive) {
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> allgather(Send&& send, Receive&& receive) {
     return run(call::allgather(send, receive));
   }
   // send: size() parts; receive: this rank's part of the result.
-  template <typename T>
-  [[nodiscard]] Result<void> reduce_scatter(std::span<const T> send, std::span<T> receive, Op op) {
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> reduce_scatter(Send&& send, Receive&& receive, Op op) {
     return run(call::reduce_scatter(send, receive, op));
   }
-  // Both: size() parts.
-  template <typename T>
-  [[nodiscard]] Result<void> all_to_all(std::span<const T> send, std::span<T> receive) {
+  // Both: size() parts. Error also: `send` has no multiple of size() elements.
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> all_to_all(Send&& send, Receive&& receive) {
     const std::uint32_t parts = size();
-    return run(call::all_to_all(send, receive, parts == 0 ? 0 : send.size() / parts));
+    const std::uint64_t elements = communicator::span_of(send).size();
+    return run(call::all_to_all(send, receive, parts == 0 ? 0 : elements / parts));
   }
   // Complete when every rank has entered it.
   [[nodiscard]] Result<void> barrier() { return run(call::barrier()); }
+
+  // The v-variants: parts of `counts` elements, one for each rank, the same vector on all ranks;
+  // for all_to_allv() size() * size() of them. Parts follow each other without gaps, in order of
+  // ranks.
+  template <MutableElements Receive,
+            Elements Send = std::span<const communicator::Element<Receive>>>
+  [[nodiscard]] Result<void> scatterv(Send&& send, Receive&& receive,
+                                      std::span<const std::uint64_t> counts, std::uint32_t root) {
+    return run(call::scatterv(send, receive, counts, root));
+  }
+  // As gather().
+  template <Elements Send, MutableElements Receive = std::span<communicator::Element<Send>>>
+  [[nodiscard]] Result<void> gatherv(Send&& send, Receive&& receive,
+                                     std::span<const std::uint64_t> counts, std::uint32_t root) {
+    return run(call::gatherv(send, receive, counts, root));
+  }
+  // As allgather().
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> allgatherv(Send&& send, Receive&& receive,
+                                        std::span<const std::uint64_t> counts) {
+    return run(call::allgatherv(send, receive, counts));
+  }
+  // As reduce_scatter().
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> reduce_scatterv(Send&& send, Receive&& receive,
+                                             std::span<const std::uint64_t> counts, Op op) {
+    return run(call::reduce_scatterv(send, receive, counts, op));
+  }
+  // As all_to_all(): counts[o * size() + d] elements go from rank o to rank d.
+  template <Elements Send, MutableElements Receive>
+  [[nodiscard]] Result<void> all_to_allv(Send&& send, Receive&& receive,
+                                         std::span<const std::uint64_t> counts) {
+    return run(call::all_to_allv(send, receive, counts));
+  }
 
   // The next three take any collective, also with Call::counts and custom operators. Their errors:
   // arguments that contradict each other, with nothing started; no schedule serves the call.
@@ -355,9 +480,9 @@ class Communicator {
   [[nodiscard]] Result<std::vector<std::uint64_t>> neighbor_counts(
       std::span<const Neighbor> neighbors);
 
-  // Communicators of the ranks with the same color, ordered by key, then by rank. All ranks must
-  // call it. A rank of a negative color gets no communicator: nothing. Errors: the failure.
-  [[nodiscard]] Result<std::vector<Communicator>> split(std::int64_t color, std::int64_t key = 0);
+  // The communicator of the ranks with the same color, ordered by key, then by rank. All ranks must
+  // call it. A rank of a negative color gets none. Errors: the failure.
+  [[nodiscard]] Result<std::optional<Communicator>> split(std::int64_t color, std::int64_t key = 0);
 
   // After a failure: a communicator of the processes of the job that are still there, in the order
   // of their ranks. Every survivor must call it, on the communicator that join() returned. Errors:
@@ -377,9 +502,8 @@ class Communicator {
   Communicator(std::shared_ptr<communicator::Channel> channel, bool is_world);
   [[nodiscard]] Result<std::vector<std::uint64_t>> exchange_counts(
       std::span<const Neighbor> neighbors);
-  [[nodiscard]] Result<std::vector<Communicator>> make_part(std::int64_t color, std::int64_t key);
+  [[nodiscard]] Result<std::optional<Communicator>> make_part(std::int64_t color, std::int64_t key);
   [[nodiscard]] Result<Communicator> join_survivors();
-  void leave();
   std::shared_ptr<communicator::Channel> channel_;
   bool is_world_ = false;  // of the whole job
 };

@@ -26,10 +26,11 @@
 //  * Once all ranks have left all their communicators, they may join the job again.
 //  * ABI: numbers of enumerators never change. Functions and enumerators are only added. A struct
 //    with a member `struct_size` only grows at its end, and the library takes shorter ones; a
-//    struct without it does not change. Initialize structs with the macro below each.
+//    struct without it does not change. Initialize structs with the function below each.
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "espalier/espalier_types.h"
 
@@ -70,12 +71,12 @@ typedef struct espalier_join_options {
   const char* provider;
   const char* local_address;  // IP that the fabric binds to; default: as the processes find it
   // D: how long an awaited rank may stay silent before it is declared dead, ns; default: 60 s.
-  // A rank replies while it is in a call of this library, or always if it has a progress thread.
+  // A rank replies while its process runs, also while the program computes.
   uint64_t deadline_ns;
   const char* const* schedules;  // schedule files for the whole job (`espalier compile`)
   size_t schedule_count;         // number of `schedules`
   const char* model;             // file of a model that chooses schedules (`espalier measure`)
-  int progress_thread;           // nonzero: a thread makes progress while the program does not call
+  int progress_thread;           // nonzero: started collectives go on every 200 us without a call
   espalier_method method;        // how the processes find each other
   uint64_t join_deadline_ms;     // of joining, which names the missing ranks; default: 60,000
   const char* job;               // distinguishes jobs that share a folder or a host
@@ -98,12 +99,13 @@ typedef struct espalier_join_options {
   int authenticate_data;
 } espalier_join_options;
 
-// The initial value of an espalier_join_options: every default.
-#define ESPALIER_JOIN_OPTIONS                                                                    \
-  {                                                                                              \
-    sizeof(espalier_join_options), NULL, NULL, 0, NULL, 0, NULL, 0, ESPALIER_AUTOMATIC, 0, NULL, \
-        NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0                                           \
-  }
+// Returns an espalier_join_options with every default.
+static inline espalier_join_options espalier_default_join_options(void) {
+  espalier_join_options options;
+  memset(&options, 0, sizeof(options));
+  options.struct_size = sizeof(options);
+  return options;
+}
 
 // Joins the job that the launcher started: `*comm` has all its processes. Without a launcher: this
 // process alone. `options` null: every default. Errors: ESPALIER_BAD_ARGUMENT: `options` breaks its
@@ -113,8 +115,8 @@ int espalier_join(const espalier_join_options* options, espalier_comm** comm);
 // Ends the communicator. A communicator of espalier_join() or espalier_rejoin() waits for its
 // collectives and for the other ranks to end theirs. A communicator of espalier_split() waits for
 // no other rank while that communicator lives. Requests and plans must have ended before. Null:
-// does nothing.
-void espalier_leave(espalier_comm* comm);
+// does nothing. Errors, with `comm` ended all the same: the failure; another rank did not end.
+int espalier_leave(espalier_comm* comm);
 // Returns this process's rank in `comm`. Null: UINT32_MAX, and espalier_error() says so.
 uint32_t espalier_rank(const espalier_comm* comm);
 // Returns the number of ranks of `comm`. Null: 0, and espalier_error() says so.
@@ -192,12 +194,13 @@ typedef struct espalier_call {
   void* context;             // passed to `combine`
 } espalier_call;
 
-// The initial value of an espalier_call.
-#define ESPALIER_CALL                                                                             \
-  {                                                                                               \
-    sizeof(espalier_call), ESPALIER_NO_COLLECTIVE, ESPALIER_BYTES, ESPALIER_NO_OP, 0, NULL, NULL, \
-        0, NULL, 0, 0, 0, NULL, NULL                                                              \
-  }
+// Returns an espalier_call without a collective, whose other members are zero or null.
+static inline espalier_call espalier_default_call(void) {
+  espalier_call call;
+  memset(&call, 0, sizeof(call));
+  call.struct_size = sizeof(call);
+  return call;
+}
 
 // Runs the call and waits. Errors: as the blocking collectives.
 int espalier_run(const espalier_call* call, espalier_comm* comm);

@@ -19,10 +19,7 @@ std::vector<std::string> parameters_of(bool run_length, bool radix, bool lambda,
 
 std::vector<AlgorithmEntry> list_entries() {
   std::vector<AlgorithmEntry> all;
-  std::uint32_t count = 0;
-  const Algorithm* generators = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Algorithm& one = generators[i];
+  for (const Algorithm& one : algorithms()) {
     const char* topologies = one.where == Where::kFatTree
                                  ? "fat trees, whose routers run programs too"
                              : one.where == Where::kHosts ? "hosts:HxR"

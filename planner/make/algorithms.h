@@ -7,7 +7,7 @@
 
 #include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 
 namespace espalier::planner {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/counted.h"
-#include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/predict/block_rules.h"
 #include "collectives/schedule/excess_words.h"
+#include "collectives/search/fractional_mesh.h"
 #include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/embed/place.h"

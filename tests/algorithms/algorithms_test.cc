@@ -9,12 +9,13 @@
 #include <iterator>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"
@@ -34,10 +35,9 @@ std::vector<std::uint32_t> sampled_ranks() {
 }
 
 std::vector<Algorithm> all_algorithms() {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   std::vector<Algorithm> anywhere;  // the other algorithms: tests/fat_tree
-  std::copy_if(table, table + count, std::back_inserter(anywhere),
+  std::copy_if(table.begin(), table.end(), std::back_inserter(anywhere),
                [](const Algorithm& one) { return one.where == Where::kAnywhere; });
   return anywhere;
 }
@@ -329,7 +329,7 @@ TEST(Algorithms, PairsTakeTwiceTheStepsOfHalfTheRanks) {
 
 TEST(Algorithms, NamesOfCollectives) {
   for (const Algorithm& algorithm : all_algorithms()) {
-    EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name)->generate, algorithm.generate);
+    EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name)->generator, algorithm.generator);
     Collective collective = Collective::kNone;
     EXPECT_TRUE(parse_collective(collective_name(algorithm.collective), collective));
     EXPECT_EQ(collective, algorithm.collective);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/build/builder.h"
 
 namespace espalier {
 namespace {

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
-#include "espalier/collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/algorithms/prototype_values.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"
@@ -188,10 +187,10 @@ TEST(Fractional, SimplexReduceReplayed) {
 TEST(Fractional, SimplexDepths) {
   const std::uint32_t runs[] = {2, 4, 6, 8, 10, 12, 16, 20};
   const std::int64_t depths[] = {38, 60, 82, 100, 116, 132, 164, 190};
+  const Algorithm& algorithm = *find_algorithm(Collective::kBroadcast, "fractional-simplex");
   for (std::size_t at = 0; at < 8; ++at) {
     Program program;
-    ASSERT_EQ(fractional_simplex_broadcast({.ranks = 1024, .run_length = runs[at]}, 5, program),
-              Status::kOk);
+    ASSERT_EQ(algorithm.generate({.ranks = 1024, .run_length = runs[at]}, 5, program), Status::kOk);
     EXPECT_EQ(count_value(program.counts[program.steps_ref], 1), depths[at]) << "r " << runs[at];
   }
 }

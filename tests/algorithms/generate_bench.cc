@@ -39,10 +39,8 @@ void all_ranks(benchmark::State& state, const Algorithm* algorithm, std::uint32_
 }  // namespace espalier
 
 int main(int argc, char** argv) {
-  std::uint32_t count = 0;
-  const espalier::Algorithm* table = espalier::algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    const espalier::Algorithm* algorithm = &table[at];
+  for (const espalier::Algorithm& each : espalier::algorithms()) {
+    const espalier::Algorithm* algorithm = &each;
     if (algorithm->where != espalier::Where::kAnywhere) continue;
     const std::string name =
         std::string(espalier::collective_name(algorithm->collective)) + "/" + algorithm->name;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,9 @@ struct StepCounts {
 };
 
 std::vector<Algorithm> for_hosts() {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   std::vector<Algorithm> all;
-  std::copy_if(table, table + count, std::back_inserter(all),
+  std::copy_if(table.begin(), table.end(), std::back_inserter(all),
                [](const Algorithm& one) { return one.where == Where::kHosts; });
   return all;
 }

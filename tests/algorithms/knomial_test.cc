@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/interval_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"

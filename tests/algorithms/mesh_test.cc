@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/balanced_square.h"
+#include "collectives/search/balanced_square.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/schedule/expand.h"
+#include "espalier/collectives/search.h"
 #include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 #include "tests/algorithms/replay.h"
@@ -138,21 +138,20 @@ std::int64_t stated_steps(const Algorithm& algorithm, const Mesh& mesh) {
 
 TEST(MeshAlgorithms, TakeTheStatedStepsWithoutContention) {
   static constexpr std::uint32_t kWindows[] = {1, 3, 8, 16};
-  std::uint32_t count = 0, schedules = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kMesh && table[i].where != Where::kGrid) continue;
+  std::uint32_t schedules = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kMesh && algorithm.where != Where::kGrid) continue;
     for (const Mesh& mesh : meshes()) {
-      for (const std::uint32_t root : roots_of(mesh, table[i].collective)) {
+      for (const std::uint32_t root : roots_of(mesh, algorithm.collective)) {
         CollectiveParameters parameters = parameters_on(mesh, root);
         parameters.window = kWindows[(mesh.rows + 2 * mesh.columns + root) % 4];
-        const std::string name = name_of(table[i].name, table[i].collective, mesh, root);
-        const Programs programs = or_throw(replay::generate(table[i], parameters));
+        const std::string name = name_of(algorithm.name, algorithm.collective, mesh, root);
+        const Programs programs = or_throw(replay::generate(algorithm, parameters));
         const auto steps = replay::run(programs, 1);
         ASSERT_EQ(message_of(steps), "") << name;
-        EXPECT_EQ(programs[0].needs_commutative, table[i].needs_commutative && mesh.ranks() > 1);
+        EXPECT_EQ(programs[0].needs_commutative, algorithm.needs_commutative && mesh.ranks() > 1);
         if (mesh.ranks() > 1) {
-          EXPECT_EQ(*steps, stated_steps(table[i], mesh)) << name;
+          EXPECT_EQ(*steps, stated_steps(algorithm, mesh)) << name;
           EXPECT_EQ(*steps, phase_steps(programs[0], 1)) << name;
         }
         ASSERT_LE(worst_load(mesh, programs, 1), 1) << name;
@@ -165,23 +164,21 @@ TEST(MeshAlgorithms, TakeTheStatedStepsWithoutContention) {
 }
 
 TEST(MeshAlgorithms, Refusals) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kMesh && table[i].where != Where::kGrid) continue;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kMesh && algorithm.where != Where::kGrid) continue;
     Program program;
     const auto status = [&](const CollectiveParameters& parameters, std::uint32_t me) {
-      return table[i].generate(parameters, me, program);
+      return algorithm.generate(parameters, me, program);
     };
-    EXPECT_EQ(status({.ranks = 6}, 0), Status::kUnsupported) << table[i].name << ": no mesh";
+    EXPECT_EQ(status({.ranks = 6}, 0), Status::kUnsupported) << algorithm.name << ": no mesh";
     CollectiveParameters wrong = parameters_on({2, 3}, 0);
     wrong.ranks = 7;
-    EXPECT_EQ(status(wrong, 0), Status::kUnsupported) << table[i].name;
-    EXPECT_EQ(program.actions_count, 0) << table[i].name;
-    EXPECT_EQ(status(parameters_on({2, 3}, 0), 6), Status::kBadArgument) << table[i].name;
-    EXPECT_EQ(status(parameters_on({1, 65536}, 0), 0), Status::kTooLarge) << table[i].name;
-    EXPECT_FALSE(runs_on(table[i], {.ranks = 6}));
-    EXPECT_TRUE(runs_on(table[i], parameters_on({2, 3}, 0)));
+    EXPECT_EQ(status(wrong, 0), Status::kUnsupported) << algorithm.name;
+    EXPECT_EQ(program.actions_count, 0) << algorithm.name;
+    EXPECT_EQ(status(parameters_on({2, 3}, 0), 6), Status::kBadArgument) << algorithm.name;
+    EXPECT_EQ(status(parameters_on({1, 65536}, 0), 0), Status::kTooLarge) << algorithm.name;
+    EXPECT_FALSE(runs_on(algorithm, {.ranks = 6}));
+    EXPECT_TRUE(runs_on(algorithm, parameters_on({2, 3}, 0)));
   }
 }
 

@@ -1,12 +1,12 @@
 #include "tests/algorithms/replay.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
 #include "espalier/collectives/schedule/expand.h"
@@ -34,13 +34,6 @@ struct Cell {
   std::uint32_t accessed_in = 0;  // the phase of that access
 };
 
-using Key = std::tuple<int, std::int64_t, std::int64_t>;
-
-Key key_of(const OperandAt& operand) {
-  if (operand.buffer == Buffer::kScratch) return {operand.buffer, 0, operand.slot};
-  return {operand.buffer, operand.segment, operand.block};
-}
-
 struct Message {
   std::int64_t arrival;  // step
   OperandAt from;
@@ -49,7 +42,7 @@ struct Message {
 
 // The state of one node.
 struct NodeState {
-  std::map<Key, Cell> cells;
+  std::array<std::vector<Cell>, 4> cells;  // by buffer
   // For each step that an operation waited for: the step of the first such operation. All later
   // operations, and all actions that wait for them, come after the receives of that step.
   std::map<std::int64_t, std::int64_t> awaited;
@@ -60,7 +53,9 @@ struct NodeState {
 
 class Replay {
  public:
-  Replay(const Programs& programs, std::int64_t blocks) : programs_(programs), blocks_(blocks) {
+  // topology: the links of a schedule that runs hop by hop; null: every node reaches every node.
+  Replay(const Programs& programs, std::int64_t blocks, const topology::Topology* topology)
+      : programs_(programs), blocks_(blocks), topology_(topology) {
     const Program& any = programs[0];
     send_ticks_ = any.send_ticks == 0 ? 1 : any.send_ticks;
     latency_ticks_ = any.latency_ticks == 0 ? 1 : any.latency_ticks;
@@ -68,8 +63,8 @@ class Replay {
     barrier_ = any.collective == Collective::kBarrier;
   }
 
-  // Returns the steps; otherwise the first check that failed, and where.
-  Result<std::int64_t> run() {
+  // Otherwise the first check that failed, and where.
+  Result<LinkOutcome> run() {
     const std::size_t nodes = programs_.size();
     nodes_.resize(nodes);
     std::vector<std::vector<Instance>> instances;
@@ -91,7 +86,7 @@ class Replay {
     }
     for (rank_ = 0; rank_ < nodes && failure_.empty(); ++rank_) check_end();
     if (!failure_.empty()) return fail(failure_);
-    return steps;
+    return LinkOutcome{steps, held_};
   }
 
  private:
@@ -103,8 +98,9 @@ class Replay {
     std::ostringstream text;
     const Program& program = programs_[0];
     text << collective_name(program.collective) << ' ' << program.algorithm << " p "
-         << program.ranks << " root " << program.root << " window " << program.window << " N "
-         << blocks_ << " node " << rank_ << " step " << step_ << ": " << what;
+         << program.ranks << (topology_ == nullptr ? "" : " on " + topology_->spec()) << " root "
+         << program.root << " window " << program.window << " N " << blocks_ << " node " << rank_
+         << " step " << step_ << ": " << what;
     failure_ = text.str();
     return false;
   }
@@ -129,18 +125,28 @@ class Replay {
     require(extent == Extent::kWhole || operand.segment == me(), "names another rank's segment");
   }
 
+  // A place of the node, or, once a check has failed, one that is not used.
   Cell& cell(const OperandAt& operand) {
     check_operand(operand);
-    auto [found, added] = node().cells.try_emplace(key_of(operand));
-    if (added && operand.buffer == Buffer::kInput) {
+    if (!failure_.empty()) return outside_;
+    std::vector<Cell>& cells = node().cells[operand.buffer];
+    const bool scratch = operand.buffer == Buffer::kScratch;
+    const std::int64_t at = scratch ? operand.slot
+                            : buffer_extent(program(), operand.buffer) == Extent::kOwn
+                                ? operand.block
+                                : operand.segment * blocks_ + operand.block;
+    if (at >= static_cast<std::int64_t>(cells.size()))
+      cells.resize(static_cast<std::size_t>(at) + 1);
+    Cell& found = cells[static_cast<std::size_t>(at)];
+    if (operand.buffer == Buffer::kInput && !found.value) {
       Value own{me(), 1, operand.segment, operand.block, {}};
       if (barrier_ || program().needs_commutative) {
         own.heard.resize(static_cast<std::size_t>(ranks()));
         own.heard[rank_] = true;
       }
-      found->second.value = own;
+      found.value = own;
     }
-    return found->second;
+    return found;
   }
 
   Value read(const OperandAt& operand) {
@@ -148,7 +154,8 @@ class Replay {
     if (!require(from.value.has_value(), "reads a place that holds nothing")) return {};
     // In an all-to-all the segment of a location is the other rank, the segment of a value its
     // destination.
-    const bool same_segment = all_to_all_ || from.value->segment == operand.segment;
+    const bool moves = all_to_all_ && operand.buffer == Buffer::kScratch;
+    const bool same_segment = moves || from.value->segment == operand.segment;
     require(same_segment && from.value->block == operand.block,
             "reads another block than it names");
     from.last_access = step_;
@@ -192,11 +199,21 @@ class Replay {
     if (send.after == 0 || (!less && !earlier)) node().tight.insert(send.action);
   }
 
+  void check_age(const Instance& send) {
+    for (std::uint32_t part = 0; part < send.a.segment_count; ++part) {
+      const Cell& from = cell(part_of(send.a, part));
+      const std::int64_t age = from.written < 0 ? 0 : step_ - from.written;
+      require(send.after == age, "`after` is not the age of the block");
+      if (is_router(program())) held_ = std::max(held_, age);
+    }
+  }
+
   void send(const Instance& instance) {
     require(instance.peer >= 0 && instance.peer < static_cast<std::int64_t>(nodes_.size()),
             "sends to no node");
     phase_ = instance.phase;
     check_after(instance);
+    if (topology_ != nullptr) check_age(instance);
     Message message{step_ + latency_ticks_ - 1, instance.a, {}};
     for (std::uint32_t part = 0; part < instance.a.segment_count; ++part) {
       message.parts.push_back(read(part_of(instance.a, part)));
@@ -222,6 +239,22 @@ class Replay {
       write(part_of(instance.into, part), sent.parts[part], true);
     }
     link.pop_front();
+  }
+
+  // The neighbours and lanes of a node's messages in one step.
+  void check_lanes(const std::vector<const Instance*>& now) {
+    std::map<std::pair<std::int64_t, bool>, std::uint32_t> lanes;
+    for (const Instance* instance : now) {
+      const bool sends = instance->kind == ActionKind::kSend;
+      if (!sends && instance->kind != ActionKind::kReceive) continue;
+      if (!require(instance->peer >= 0, "a link outside the table")) return;
+      const auto me = static_cast<std::uint32_t>(rank_);
+      const auto peer = static_cast<std::uint32_t>(instance->peer);
+      const std::uint32_t capacity =
+          sends ? topology_->capacity(me, peer) : topology_->capacity(peer, me);
+      require(capacity > 0, "a peer that is no neighbour");
+      require(++lanes[{peer, sends}] <= capacity, "more messages in a step than lanes");
+    }
   }
 
   // One send and one receive per step (postal model: per send_ticks steps); simplex: only one of
@@ -250,6 +283,7 @@ class Replay {
   void step(const std::vector<std::vector<const Instance*>>& now) {
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
       check_ports(now[rank_]);
+      if (topology_ != nullptr) check_lanes(now[rank_]);
       for (const Instance* instance : now[rank_]) {
         if (instance->kind == ActionKind::kSend) send(*instance);
       }
@@ -315,7 +349,9 @@ class Replay {
 
   void check_end() {
     step_ = -1;
-    require(node().sends == node().tight, "a send's `after` waits for more than it needs");
+    if (!require(node().sends == node().tight, "a send's `after` waits for more than it needs")) {
+      return;
+    }
     if (is_router(program())) return;
     if (barrier_) return check_heard();
     const Extent extent = buffer_extent(program(), Buffer::kOutput);
@@ -363,9 +399,11 @@ class Replay {
     OperandAt own;
     own.buffer = Buffer::kInput;
     std::vector<bool> heard = cell(own).value->heard;
-    for (const auto& [key, known] : node().cells) {
-      for (std::size_t rank = 0; known.value && rank < heard.size(); ++rank) {
-        if (known.value->heard[rank]) heard[rank] = true;
+    for (const std::vector<Cell>& cells : node().cells) {
+      for (const Cell& known : cells) {
+        for (std::size_t rank = 0; known.value && rank < heard.size(); ++rank) {
+          if (known.value->heard[rank]) heard[rank] = true;
+        }
       }
     }
     require(std::find(heard.begin(), heard.end(), false) == heard.end(), "a rank is not heard of");
@@ -373,32 +411,46 @@ class Replay {
 
   const Programs& programs_;
   const std::int64_t blocks_;
+  const topology::Topology* topology_;
   std::string failure_;  // empty: none so far
   std::int64_t send_ticks_ = 1, latency_ticks_ = 1;
   bool all_to_all_ = false, barrier_ = false;
   std::size_t rank_ = 0;
-  std::int64_t step_ = 0;
+  std::int64_t step_ = 0, held_ = 0;
   std::uint32_t phase_ = 0;
   std::vector<NodeState> nodes_;
+  Cell outside_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::deque<Message>> flying_;  // by link
 };
+
+// Replays, and compares what the programs claim.
+Result<LinkOutcome> check(const Programs& programs, const topology::Topology* topology,
+                          std::int64_t blocks) {
+  const Result<LinkOutcome> outcome = Replay(programs, blocks, topology).run();
+  if (!outcome) return outcome;
+  const std::int64_t steps = outcome->steps;
+  for (const Program& program : programs) {
+    if (count_value(program.counts[program.steps_ref], blocks) != steps ||
+        phase_steps(program, blocks) != steps) {
+      return fail("claimed steps differ from the " + std::to_string(steps) + " taken, rank " +
+                  std::to_string(program.node) + " of " + std::to_string(program.ranks));
+    }
+    if (count_value(program.counts[program.bound_ref], blocks) > steps) {
+      return fail("claimed bound above the steps");
+    }
+  }
+  return outcome;
+}
 
 }  // namespace
 
 Result<std::int64_t> run(const Programs& programs, std::int64_t blocks) {
-  const Result<std::int64_t> steps = Replay(programs, blocks).run();
-  if (!steps) return steps;
-  for (const Program& program : programs) {
-    if (count_value(program.counts[program.steps_ref], blocks) != *steps ||
-        phase_steps(program, blocks) != *steps) {
-      return fail("claimed steps differ from the " + std::to_string(*steps) + " taken, rank " +
-                  std::to_string(program.node) + " of " + std::to_string(program.ranks));
-    }
-    if (count_value(program.counts[program.bound_ref], blocks) > *steps) {
-      return fail("claimed bound above the steps");
-    }
-  }
-  return steps;
+  return check(programs, nullptr, blocks).map([](const LinkOutcome& of) { return of.steps; });
+}
+
+Result<LinkOutcome> run(const Programs& programs, const topology::Topology& topology,
+                        std::int64_t blocks) {
+  return check(programs, &topology, blocks);
 }
 
 }  // namespace espalier::replay

@@ -23,7 +23,8 @@ Result<Programs> generate(const Algorithm& algorithm, const CollectiveParameters
     Program& program = programs[rank];
     Status status = algorithm.generate(parameters, rank, program);
     if (status == Status::kOk) status = check_program(program);
-    const bool wrong = program.node != rank || !agrees(program, programs[0]);
+    const bool wrong =
+        program.node != rank || program_nodes(program) != nodes || !agrees(program, programs[0]);
     if (status == Status::kOk && !wrong) continue;
     return fail(std::string(algorithm.name) + " p " + std::to_string(parameters.ranks) + " rank " +
                 std::to_string(rank) + ": " +

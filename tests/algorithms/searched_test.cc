@@ -1,8 +1,6 @@
 // Searched schedules: replayed step by step, proven by the verifier, and compared with an
 // independent prototype (testdata/golden.json).
 
-#include "espalier/collectives/algorithms/searched.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,11 +9,12 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/crossbar_trees.h"
-#include "collectives/algorithms/searched/double_fibonacci.h"
-#include "collectives/algorithms/searched/fractional_direct.h"
-#include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/search/crossbar_trees.h"
+#include "collectives/search/double_fibonacci.h"
+#include "collectives/search/fractional_direct.h"
+#include "collectives/search/searches.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/algorithms/prototype_values.h"
 #include "tests/algorithms/replay.h"

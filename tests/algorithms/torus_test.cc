@@ -131,22 +131,21 @@ Stated stated(const Algorithm& algorithm, const Grid& grid) {
 }
 
 TEST(TorusAlgorithms, TakeTheStatedStepsAndTrafficWithoutContention) {
-  std::uint32_t count = 0, schedules = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kGrid && table[i].where != Where::kTorus) continue;
+  std::uint32_t schedules = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kGrid && algorithm.where != Where::kTorus) continue;
     for (const Grid& grid : grids()) {
       CollectiveParameters parameters = parameters_on(grid);
-      if (!runs_on(table[i], parameters)) continue;
+      if (!runs_on(algorithm, parameters)) continue;
       for (const std::uint32_t window : {1u, 3u, 8u}) {
         parameters.window = window;
-        const std::string name = std::string(collective_name(table[i].collective)) + " " +
-                                 table[i].name + " on " + grid.name();
-        const Programs programs = or_throw(replay::generate(table[i], parameters));
+        const std::string name = std::string(collective_name(algorithm.collective)) + " " +
+                                 algorithm.name + " on " + grid.name();
+        const Programs programs = or_throw(replay::generate(algorithm, parameters));
         const auto steps = replay::run(programs, 1);
         ASSERT_EQ(message_of(steps), "") << name;
         if (grid.ranks() == 1) continue;  // a copy, if anything
-        const Stated expected = stated(table[i], grid);
+        const Stated expected = stated(algorithm, grid);
         EXPECT_EQ(*steps, expected.steps) << name;
         EXPECT_EQ(traffic_of(grid, programs), expected.traffic) << name;
         ++schedules;
@@ -167,24 +166,22 @@ TEST(TorusAlgorithms, RingsInBothDirectionsShareTheLinksOfAMesh) {
 }
 
 TEST(TorusAlgorithms, Refusals) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kGrid && table[i].where != Where::kTorus) continue;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kGrid && algorithm.where != Where::kTorus) continue;
     Program program;
     const auto status = [&](const Grid& grid, std::uint32_t ranks) {
       CollectiveParameters parameters = parameters_on(grid);
       parameters.ranks = ranks;
-      return table[i].generate(parameters, 0, program);
+      return algorithm.generate(parameters, 0, program);
     };
-    EXPECT_EQ(table[i].generate({.ranks = 6}, 0, program), Status::kUnsupported) << table[i].name;
-    EXPECT_EQ(status({{2, 3}, true}, 7), Status::kUnsupported) << table[i].name;
-    EXPECT_EQ(program.actions_count, 0) << table[i].name;
+    EXPECT_EQ(algorithm.generate({.ranks = 6}, 0, program), Status::kUnsupported) << algorithm.name;
+    EXPECT_EQ(status({{2, 3}, true}, 7), Status::kUnsupported) << algorithm.name;
+    EXPECT_EQ(program.actions_count, 0) << algorithm.name;
     EXPECT_EQ(status({{2, 2, 2, 2}, true}, 16), Status::kUnsupported) << "four dimensions";
-    EXPECT_EQ(status({{1, 65536}, true}, 65536), Status::kTooLarge) << table[i].name;
-    EXPECT_FALSE(runs_on(table[i], {.ranks = 6}));
+    EXPECT_EQ(status({{1, 65536}, true}, 65536), Status::kTooLarge) << algorithm.name;
+    EXPECT_FALSE(runs_on(algorithm, {.ranks = 6}));
     const Grid mesh{{2, 3}, false};
-    EXPECT_EQ(runs_on(table[i], parameters_on(mesh)), table[i].where == Where::kGrid);
+    EXPECT_EQ(runs_on(algorithm, parameters_on(mesh)), algorithm.where == Where::kGrid);
   }
 }
 

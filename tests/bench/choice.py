@@ -12,20 +12,20 @@ placements and connections, so each round starts them anew. The fastest of many 
 with what `auto` takes; the comparison is of these runs.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import pages
+from lab import LAUNCH, espalier, hosts, measured_run
 
 RECORD = pathlib.Path(__file__).resolve().with_name("choice_runs.csv")
 PAGE = pages.RESULTS / "choice_runs.md"
 HOSTS = 8
-LAB = "tests/bench/lab.sh"
 SHARED = ("--ranks-per-host", HOSTS)  # the hosts of the lab have this machine's processors, too
 FABRICS = {"lab": "8 hosts, 100 Mbit/s links", "tcp": "8 processes on one machine, unshaped TCP"}
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
@@ -38,28 +38,19 @@ WITHIN, TWICE = 1.10, 2.0
 OPTIONS = {"run_length": "--run-length", "radix": "--radix", "lambda": "--lambda", "ratio": "--ratio", "embedding": "--embedding"}
 
 
-def espalier(*words):
-    done = subprocess.run(["build/tools/espalier", *map(str, words)], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"choice.py: exit status {done.returncode}: espalier {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def launch(fabric):
-    return ["--provider", "tcp"] + (["--launch-prefix", "ip netns exec esplab%r", "--address", "10.79.0.%n"] if fabric == "lab" else [])
+    return LAUNCH if fabric == "lab" else LAUNCH[:2]
 
 
 def times(fabric, model, collective, size, candidate, repeats):
     """The seconds of each repetition of one start."""
-    words = ["run", "--topology", f"complete:{HOSTS}", "--collective", collective, "--algorithm", candidate["algorithm"], "--model", model,
-             *SHARED, *launch(fabric), "--repeat", repeats, "--warmup", 2, "--format", "json", "--deadline", 20000]
+    words = ["--topology", f"complete:{HOSTS}", "--collective", collective, "--algorithm", candidate["algorithm"], "--model", model,
+             *SHARED, *launch(fabric), "--repeat", repeats, "--warmup", 2, "--deadline", 20000]
     for key, option in OPTIONS.items():
         if candidate.get(key):
             words += [option, candidate[key]]
-    run = json.loads(espalier(*words, *([] if collective == "barrier" else ["--bytes", size])))["runs"][0]
-    if not run["right"]:
-        sys.exit(f"choice.py: {collective} of {size} bytes by {candidate['candidate']} gave a wrong result")
-    return run["times_s"]
+    what = f"{collective} of {size} bytes by {candidate['candidate']}"
+    return measured_run(what, *words, *([] if collective == "barrier" else ["--bytes", size]))["times_s"]
 
 
 def measure_row(fabric, model, collective, size):
@@ -88,9 +79,7 @@ def in_turn(fabric, model, collective, size, candidates, times_as_many):
 def measure(fabric, only, model):
     folder = pathlib.Path("build/bench")
     folder.mkdir(exist_ok=True)
-    if fabric == "lab":
-        subprocess.run([LAB, "up", str(HOSTS), "100"], check=True)
-    try:
+    with hosts(HOSTS, 100) if fabric == "lab" else contextlib.nullcontext():
         if not model:
             model = folder / f"{fabric}.textproto"
             espalier("measure", *launch(fabric), *SHARED, "--receivers", "2,4,7", "-o", model)
@@ -106,9 +95,6 @@ def measure(fabric, only, model):
                 print(" ".join(f"{key}={value}" for key, value in rows[-1].items() if key != "candidates"), file=sys.stderr, flush=True)
                 rows.sort(key=lambda row: COLLECTIVES.index(row["collective"]))
                 found.write_text(json.dumps({"model": pathlib.Path(model).read_text(), "rows": rows}, indent=1))
-    finally:
-        if fabric == "lab":
-            subprocess.run([LAB, "down"], check=True)
 
 
 def time_text(seconds):

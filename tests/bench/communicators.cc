@@ -57,7 +57,7 @@ struct Footprint {
 
 Result<void> add(Communicator& communicator) {
   std::vector<std::int64_t> sum = {1};
-  if (auto done = communicator.allreduce<std::int64_t>(sum, Op::kSum); !done) return done;
+  if (auto done = communicator.allreduce(sum, Op::kSum); !done) return done;
   if (sum[0] != communicator.size()) return fail("an incorrect sum");
   return {};
 }
@@ -79,7 +79,7 @@ class Rank {
     for (std::size_t i = 0; i < count_; ++i) {
       auto made = world->split(0);
       if (!made) return fail(std::to_string(i) + " made: " + made.error().message);
-      all.push_back(std::move(made->front()));
+      all.push_back(**std::move(made));
     }
     print("make_us", microseconds_since(start));
     print("made", Footprint::now());

@@ -196,9 +196,9 @@ Communicator join_launched(const std::string& provider) {
 // The greatest wall-clock time, and each rank's processor time, as JSON.
 std::string text_of(Communicator& world, const Spent& before, const Spent& after) {
   std::vector<double> wall = {after.wall - before.wall};
-  or_complain(world.allreduce<double>(wall, Op::kMax));
+  or_complain(world.allreduce(wall, Op::kMax));
   std::vector<double> own = {after.processor - before.processor}, all(world.size());
-  or_complain(world.allgather<double>(own, all));
+  or_complain(world.allgather(own, all));
   std::string text = "{\"wall\": " + std::to_string(wall[0]) + ", \"processor\": [";
   for (std::size_t i = 0; i < all.size(); ++i) {
     text += (i == 0 ? "" : ", ") + std::to_string(all[i]);
@@ -221,7 +221,7 @@ void run_job(const std::string& provider, const std::string& collective, std::ui
   Counters spent = counters();
   for (std::size_t i = 0; i < spent.size(); ++i) spent[i] -= before[i];
   std::vector<std::uint64_t> all(spent.begin(), spent.end());
-  or_complain(world.allreduce<std::uint64_t>(all, Op::kSum));
+  or_complain(world.allreduce(all, Op::kSum));
   const std::string used = text_of(world, start, end);
   if (world.rank() != 0) return;
   std::printf("{\"count\": %u, \"used\": %s", count, used.c_str());
@@ -246,7 +246,7 @@ class Ring {
       complain("cannot listen");
     }
     std::vector<std::uint16_t> own = {address.sin_port}, ports(size_);
-    or_complain(world.allgather<std::uint16_t>(own, ports));
+    or_complain(world.allgather(own, ports));
     address.sin_port = ports[(rank_ + 1) % size_];
     right_ = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(right_, any, length) != 0) complain("cannot connect");

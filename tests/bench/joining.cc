@@ -57,7 +57,7 @@ int main() {
   const std::vector<std::uint64_t> mine = {now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu - search_us,
                                            found_us, search_us, now_us(CLOCK_MONOTONIC) - wall};
   std::vector<std::uint64_t> all(mine.size() * world->size());
-  if (auto done = world->allgather<std::uint64_t>(mine, all); !done) {
+  if (auto done = world->allgather(mine, all); !done) {
     return std::fprintf(stderr, "joining: %s\n", done.error().message.c_str()), 1;
   }
   if (world->rank() != 0) return 0;

@@ -10,13 +10,12 @@ bytes, s. build/tests/papers/papers makes docs/results/papers.md of it.
 """
 import argparse
 import csv
-import json
 import os
 import pathlib
-import subprocess
 import sys
 
-LAB = "tests/bench/lab.sh"
+from lab import LAUNCH, espalier, hosts, measured_run
+
 FILE = pathlib.Path("tests/papers/figure_runs.csv")
 MBIT = 25
 SIZES = (8, 4 << 10, 256 << 10, 4 << 20)
@@ -28,43 +27,27 @@ FIGURES = {  # hosts, collective, algorithms
 }
 
 
-def espalier(*words):
-    done = subprocess.run(["build/tools/espalier", *map(str, words)], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"paper_figures.py: exit status {done.returncode}: espalier {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def launch(processes):
-    return ["--provider", "tcp", "--launch-prefix", "ip netns exec esplab%r", "--address", "10.79.0.%n", "--ranks-per-host", processes]
-
-
-def seconds(hosts, collective, algorithm, size, model):
-    run = json.loads(espalier("run", "--topology", f"complete:{hosts}", "--collective", collective, "--algorithm", algorithm, "--bytes", size,
-                              "--model", model, *launch(hosts), "--repeat", REPEATS, "--warmup", 1, "--format", "json", "--deadline", 60000))["runs"][0]
-    if not run["right"]:
-        sys.exit(f"paper_figures.py: {collective} of {size} bytes by {algorithm} gave a wrong result")
-    return min(run["times_s"])
+def seconds(ranks, collective, algorithm, size, model):
+    words = ["--topology", f"complete:{ranks}", "--collective", collective, "--algorithm", algorithm, "--bytes", size, "--model", model, *LAUNCH,
+             "--ranks-per-host", ranks, "--repeat", REPEATS, "--warmup", 1, "--deadline", 60000]
+    return min(measured_run(f"{collective} of {size} bytes by {algorithm}", *words)["times_s"])
 
 
 def measure(figure):
-    hosts, collective, algorithms = FIGURES[figure]
-    subprocess.run([LAB, "up", str(hosts), str(MBIT)], check=True)
-    try:
+    ranks, collective, algorithms = FIGURES[figure]
+    with hosts(ranks, MBIT):
         model = pathlib.Path("build/bench/paper_figures.textproto")
         model.parent.mkdir(exist_ok=True)
-        espalier("measure", *launch(5), "--receivers", "2,4", "-o", model)
+        espalier("measure", *LAUNCH, "--ranks-per-host", 5, "--receivers", "2,4", "-o", model)
         least = {}
         for _ in range(ROUNDS):
             for size in SIZES:
                 for algorithm in algorithms:
-                    time = seconds(hosts, collective, algorithm, size, model)
+                    time = seconds(ranks, collective, algorithm, size, model)
                     least[algorithm, size] = min(time, least.get((algorithm, size), time))
         for (algorithm, size), time in least.items():
             print(f"figure {figure} {algorithm} {size} bytes: {time:.6f} s", file=sys.stderr)
         return [[figure, algorithm, size, f"{time:.6f}"] for (algorithm, size), time in least.items()]
-    finally:
-        subprocess.run([LAB, "down"], check=True)
 
 
 def main():

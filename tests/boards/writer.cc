@@ -41,10 +41,8 @@ int main(int argc, char** argv) {
   const auto read = planner::read_board(argv[1]);
   if (!read) return 2;
   const board::BoardFile& board = *read;
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const bool fat_tree = table[i].where == Where::kFatTree;
+  for (const Algorithm& algorithm : algorithms()) {
+    const bool fat_tree = algorithm.where == Where::kFatTree;
     for (const std::uint32_t ranks :
          {2u, 3u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 1000u, 4096u, 40000u, 70000u}) {
       CollectiveParameters parameters;
@@ -55,22 +53,22 @@ int main(int argc, char** argv) {
         while (1u << parameters.height < ranks) ++parameters.height;
         if (1u << parameters.height != ranks) continue;
       }
-      if (table[i].where == Where::kHosts) {
+      if (algorithm.where == Where::kHosts) {
         parameters.host_ranks = ranks % 4 == 0 ? 4 : 1;
         parameters.hosts = ranks / parameters.host_ranks;
       }
       const std::uint32_t columns = ranks % 4 == 0 ? 4 : 1, sizes[] = {ranks / columns, columns};
-      if (table[i].where == Where::kGrid || table[i].where == Where::kTorus) {
+      if (algorithm.where == Where::kGrid || algorithm.where == Where::kTorus) {
         parameters.grid = sizes;
         parameters.dimensions = 2;
         parameters.wraps = true;
       }
-      if (table[i].where == Where::kMesh) {
+      if (algorithm.where == Where::kMesh) {
         parameters.columns = columns;
         parameters.rows = ranks / parameters.columns;
       }
       for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {
-        if (node < ranks) write(board.limits(), table[i], parameters, node);
+        if (node < ranks) write(board.limits(), algorithm, parameters, node);
       }
     }
   }

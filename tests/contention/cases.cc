@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 #include "tests/contention/dice.h"
 #include "tests/contention/lowered.h"
@@ -77,27 +79,6 @@ std::string link_text(std::uint32_t from, std::uint32_t to, std::uint32_t lanes)
   return "link { from: " + text(from) + " to: " + text(to) + " capacity: " + text(lanes) + " } ";
 }
 
-// A tree of random shape over ranks and routers, and some extra links.
-std::string irregular(Dice& dice) {
-  const std::uint32_t ranks = dice.number(2, 12), nodes = ranks + dice.number(0, 4);
-  std::string spec =
-      "custom:name: \"irregular\" ranks: " + text(ranks) + " routers: " + text(nodes - ranks) + " ";
-  std::vector<std::uint32_t> order(nodes);
-  for (std::uint32_t node = 0; node < nodes; ++node) order[node] = node;
-  dice.shuffle(order);
-  std::vector<std::vector<bool>> joined(nodes, std::vector<bool>(nodes));
-  const auto join = [&](std::uint32_t a, std::uint32_t b) {
-    if (a == b || joined[a][b]) return;
-    joined[a][b] = joined[b][a] = true;
-    spec += link_text(a, b, dice.one_in(3) ? dice.number(2, 3) : 1);
-  };
-  for (std::uint32_t i = 1; i < nodes; ++i) join(order[i], order[dice.number(0, i - 1)]);
-  for (std::uint32_t more = dice.number(0, nodes); more > 0; --more) {
-    join(dice.number(0, nodes - 1), dice.number(0, nodes - 1));
-  }
-  return spec;
-}
-
 // A connected mesh without some of its links; routes are the shortest.
 std::string broken_mesh(Dice& dice) {
   const std::uint32_t rows = dice.number(2, 4), columns = dice.number(2, 5);
@@ -126,7 +107,11 @@ std::string choose_topology(Dice& dice, ContentionCase& contention_case,
     case 4:
     case 5: contention_case.family = "fat tree"; return fat_tree(dice);
     case 6: contention_case.family = "crossbar"; return crossbar(dice);
-    case 7: contention_case.family = "irregular"; return irregular(dice);
+    case 7: {
+      contention_case.family = "irregular";
+      const std::uint32_t ranks = dice.number(2, 12);
+      return irregular_topology(dice, ranks, dice.number(0, 4));
+    }
     case 8: contention_case.family = "broken mesh"; return broken_mesh(dice);
     case 9: contention_case.family = "hosts"; return hosts(dice);
     case 10:
@@ -139,12 +124,8 @@ std::string choose_topology(Dice& dice, ContentionCase& contention_case,
 
 CollectiveParameters parameters_on(const topology::Topology& topology, const topology::Shape& shape,
                                    Dice& dice) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = dice.number(0, parameters.ranks - 1);
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters =
+      topology_parameters(topology, dice.number(0, topology.ranks() - 1), &kBlocks);
   set_shape(shape, parameters);
   return parameters;
 }
@@ -172,12 +153,11 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
                             const topology::Shape& shape, bool placed,
                             ContentionCase& contention_case) {
   CollectiveParameters parameters = parameters_on(topology, shape, dice);
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   const auto searched = searched::searched_algorithms();
   for (;;) {
     const std::uint32_t pick =
-        dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
+        dice.number(0, static_cast<std::uint32_t>(table.size() + searched.size()) - 1);
     parameters.run_length = dice.number(0, 3);
     parameters.radix = parameters.run_length == 1 ? 0 : parameters.run_length;
     parameters.ratio_numerator = parameters.run_length;
@@ -185,8 +165,8 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
     parameters.send_ticks = dice.number(1, 2);
     parameters.latency_ticks = parameters.send_ticks + dice.number(0, 2);
     contention_case.root = parameters.root;
-    if (pick >= count) {
-      const searched::SearchedAlgorithm& one = searched[pick - count];
+    if (pick >= table.size()) {
+      const searched::SearchedAlgorithm& one = searched[pick - table.size()];
       if (!one.applies(topology)) continue;
       auto found = one.search(topology, parameters);
       if (!found) continue;

@@ -170,7 +170,10 @@ class Pages:
         index = self.folder / "README.md"
         words = Words(self.entries, index.read_text() if index.exists() else "")
         self.words, self.origin = words.of, words.origin
-        self.sources = {}
+        self.sources, self.generators = {}, {}
+        table = (self.root / "collectives/algorithms/algorithms.cc").read_text()
+        for name, collective, function in re.findall(r'\{"([\w-]+)", (?:Collective::)?k(\w+), (\w+),', table):
+            self.generators[name, re.sub("(?<=[a-z])(?=[A-Z])", "-", collective).lower()] = function
         for file in sorted((self.root / "collectives/algorithms").rglob("*.cc")):
             for function in re.findall(r"^(?:Status|Result<Programs>) (\w+)\(const", file.read_text(), re.M):
                 self.sources.setdefault(function, file.relative_to(self.root).as_posix())
@@ -415,7 +418,7 @@ class Pages:
     def source_text(self, name):
         functions = []
         for entry in self.entries_of(name):
-            function = re.sub(r"\W", "_", f"{name}_{entry['collective']}")
+            function = self.generators.get((name, entry["collective"]), re.sub(r"\W", "_", f"{name}_{entry['collective']}"))
             if function not in self.sources:
                 raise Wrong(f"no file of collectives/algorithms defines {function}(), the generator of {entry['collective']} by {name}")
             functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; "

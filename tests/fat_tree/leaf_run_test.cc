@@ -13,23 +13,22 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/cost/leaf_queues.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/searched.h"
-#include "tests/fat_tree/leaf_replay.h"
+#include "espalier/collectives/search.h"
 #include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"
+#include "tests/papers/cost/leaf_queues.h"
 
 namespace espalier {
 namespace {
 
-using leaf_replay::Tree;
+using fat_trees::Tree;
 
 constexpr BlockRule kBlocks = {0, 64};
 
 // Returns the messages that arrive at all ranks together for N = 1. They limit the N to try.
 std::int64_t arrivals(const Algorithm& algorithm, std::int64_t ranks) {
-  return leaf_replay::is_rooted(algorithm) ? ranks : ranks * ranks;
+  return fat_trees::is_rooted(algorithm) ? ranks : ranks * ranks;
 }
 
 // Returns an N that covers fill, steady state and drain. A block takes the steps of N = 1, and the
@@ -74,8 +73,8 @@ struct Schedule {
 
 Schedule schedule_of(const Algorithm& algorithm, const Tree& tree, std::uint32_t root) {
   Schedule schedule;
-  schedule.topology = or_throw(topology::parse(leaf_replay::spec(tree)));
-  CollectiveParameters parameters = leaf_replay::parameters_of(tree, root);
+  schedule.topology = or_throw(topology::parse(fat_trees::spec(tree)));
+  CollectiveParameters parameters = fat_trees::parameters_of(tree, root);
   parameters.topology_digest = schedule.topology->digest();
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
@@ -123,14 +122,14 @@ void run(const Schedule& schedule, const std::vector<std::int64_t>& blocks) {
 
 TEST(Leaf, IsProvenAndRuns) {
   int schedules = 0, few = 0;
-  for (const Tree& tree : leaf_replay::all_trees(whole() ? 256 : 125, 16)) {
-    const auto ranks = static_cast<std::uint32_t>(leaf_replay::leaves(tree, tree.height));
-    for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
+  for (const Tree& tree : fat_trees::all_trees(whole() ? 256 : 125, 16)) {
+    const auto ranks = static_cast<std::uint32_t>(fat_trees::leaves(tree, tree.height));
+    for (const Algorithm& algorithm : fat_trees::leaf_algorithms()) {
       // The sample has an allgather on every one of its trees, and the others on small ones.
       const bool always = algorithm.collective == Collective::kAllgather;
       if (ranks > 64 && !always && !whole()) continue;
       std::set<std::uint32_t> roots = {0};
-      if (leaf_replay::is_rooted(algorithm)) roots.insert({1, ranks - 1});
+      if (fat_trees::is_rooted(algorithm)) roots.insert({1, ranks - 1});
       for (const std::uint32_t root : roots) {
         const Schedule schedule = schedule_of(algorithm, tree, root);
         ASSERT_FALSE(schedule.programs.empty()) << schedule.name;
@@ -164,15 +163,15 @@ INSTANTIATE_TEST_SUITE_P(Leaf, TotalExchangeRuns, ::testing::Values("leaf", "lea
 bool machines_hold(const Tree& tree) {
   if (*std::max_element(tree.capacities.begin(), tree.capacities.end()) <= kMaxWindow) return true;
   std::printf("%s not run: more lanes than the %u messages that a machine holds per link\n",
-              leaf_replay::spec(tree).c_str(), kMaxWindow);
+              fat_trees::spec(tree).c_str(), kMaxWindow);
   return false;
 }
 
 TEST_P(TotalExchangeRuns, OnAnyCapacities) {
   ASSERT_NE(algorithm, nullptr);
   int runs = 0;
-  for (const Tree& constant : leaf_replay::all_trees(whole() ? 64 : 27, 6)) {
-    const std::vector<Tree> all = leaf_replay::with_capacities(constant);
+  for (const Tree& constant : fat_trees::all_trees(whole() ? 64 : 27, 6)) {
+    const std::vector<Tree> all = fat_trees::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / 8);
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
       if (!machines_hold(all[at])) continue;
@@ -193,8 +192,8 @@ TEST_P(TotalExchangeRuns, OnAnyCapacities) {
 TEST_P(TotalExchangeRuns, OnAnyTree) {
   ASSERT_NE(algorithm, nullptr);
   std::size_t number = 0, proven = 0;
-  for (const std::vector<std::uint32_t>& arities : leaf_replay::arities_of_all(256)) {
-    for (const Tree& tree : leaf_replay::with_typical_lanes(arities)) {
+  for (const std::vector<std::uint32_t>& arities : fat_trees::arities_of_all(256)) {
+    for (const Tree& tree : fat_trees::with_typical_lanes(arities)) {
       if (!sampled(number++, 512)) continue;
       const Schedule schedule = schedule_of(*algorithm, tree, 0);
       ASSERT_FALSE(schedule.programs.empty()) << schedule.name;
@@ -223,7 +222,7 @@ TEST_P(TotalExchangeRuns, OnLargeTrees) {
                                                           {2, 128},
                                                           {127, 2}};
   for (std::size_t at = 0; at < (whole() ? kTrees.size() : 2); ++at) {
-    for (const Tree& tree : leaf_replay::with_typical_lanes(kTrees[at])) {
+    for (const Tree& tree : fat_trees::with_typical_lanes(kTrees[at])) {
       const Schedule schedule = schedule_of(*algorithm, tree, 0);
       ASSERT_FALSE(schedule.programs.empty()) << schedule.name;
       prove(schedule);
@@ -237,8 +236,8 @@ TEST_P(TotalExchangeRuns, OnLargeTrees) {
 TEST_P(TotalExchangeRuns, WithWhatNodesCount) {
   ASSERT_NE(algorithm, nullptr);
   for (const Tree& tree : std::vector<Tree>{{2, 1, {100}}, {2, 2, {40, 200}}, {16, 2, {1, 16}}}) {
-    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
-    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+    const auto topology = or_throw(topology::parse(fat_trees::spec(tree)));
+    CollectiveParameters parameters = fat_trees::parameters_of(tree, 0);
     parameters.topology_digest = topology->digest();
     const std::string name = grid::name_of(*algorithm, *topology, parameters);
     const auto programs = grid::programs_of(*algorithm, parameters);
@@ -248,8 +247,8 @@ TEST_P(TotalExchangeRuns, WithWhatNodesCount) {
 
 TEST(Leaf, RunsUnderSkew) {
   for (const Tree& tree : {Tree{2, 3, {}}, Tree{0, 2, {}, {2, 3}}}) {
-    for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
-      CollectiveParameters parameters = leaf_replay::parameters_of(tree, 3);
+    for (const Algorithm& algorithm : fat_trees::leaf_algorithms()) {
+      CollectiveParameters parameters = fat_trees::parameters_of(tree, 3);
       parameters.blocks = &kBlocks;
       parameters.blocks_count = 1;
       const Programs programs = grid::programs_of(algorithm, parameters);
@@ -271,13 +270,13 @@ TEST(Leaf, RunsUnderSkew) {
 // If levels overlap, the messages that cross a branch of the root are the minimum.
 TEST(Leaf, SearchedExchangesTakeTheLeastSteps) {
   for (const Tree& tree :
-       leaf_replay::sample(leaf_replay::unequal_trees(whole() ? 64 : 24), whole() ? 64 : 10)) {
-    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
-    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+       fat_trees::sample(fat_trees::unequal_trees(whole() ? 64 : 24), whole() ? 64 : 10)) {
+    const auto topology = or_throw(topology::parse(fat_trees::spec(tree)));
+    CollectiveParameters parameters = fat_trees::parameters_of(tree, 0);
     parameters.topology_digest = topology->digest();
     parameters.blocks = &kBlocks;
     parameters.blocks_count = 1;
-    const std::int64_t branch = leaf_replay::leaves(tree, tree.height - 1);
+    const std::int64_t branch = fat_trees::leaves(tree, tree.height - 1);
     const std::int64_t crossing = branch * (parameters.ranks - branch) + 2 * tree.height - 1;
     for (const auto& [name, steps] :
          {std::pair{"leaf-overlapped", crossing},
@@ -306,7 +305,7 @@ TEST(Leaf, SinglePortAllgatherTakesTheLeastSteps) {
   const searched::SearchedAlgorithm* algorithm =
       searched::find_searched(Collective::kAllgather, "leaf-single");
   std::vector<Tree> trees =
-      leaf_replay::sample(leaf_replay::unequal_trees(whole() ? 256 : 48), whole() ? 1000 : 20);
+      fat_trees::sample(fat_trees::unequal_trees(whole() ? 256 : 48), whole() ? 1000 : 20);
   trees.push_back({0, 2, {}, {2, 12}});
   trees.push_back({0, 2, {}, {12, 2}});
   if (whole()) {
@@ -318,8 +317,8 @@ TEST(Leaf, SinglePortAllgatherTakesTheLeastSteps) {
     trees.push_back({0, 3, {}, {2, 64, 2}});
   }
   for (const Tree& tree : trees) {
-    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
-    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+    const auto topology = or_throw(topology::parse(fat_trees::spec(tree)));
+    CollectiveParameters parameters = fat_trees::parameters_of(tree, 0);
     parameters.topology_digest = topology->digest();
     parameters.blocks = &kBlocks;
     parameters.blocks_count = 1;

@@ -12,21 +12,21 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
-#include "espalier/collectives/algorithms/generators.h"
-#include "tests/fat_tree/leaf_replay.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "tests/algorithms/replay.h"
 #include "tests/fat_tree/trees.h"
 
 namespace espalier {
 namespace {
 
-using leaf_replay::all_trees;
-using leaf_replay::arity;
-using leaf_replay::is_rooted;
-using leaf_replay::leaf_algorithms;
-using leaf_replay::leaves;
-using leaf_replay::power;
-using leaf_replay::Tree;
-using leaf_replay::trees;
+using fat_trees::all_trees;
+using fat_trees::arity;
+using fat_trees::is_rooted;
+using fat_trees::leaf_algorithms;
+using fat_trees::leaves;
+using fat_trees::power;
+using fat_trees::Tree;
+using fat_trees::trees;
 
 // The slots of a block: formula (2) of [DD96] without its last terms, for lanes that can be filled
 // in multiples of `unit`. A node takes at most 64 messages of a link in a step, and 255 in all.
@@ -80,10 +80,22 @@ std::int64_t longest_wait(const Algorithm& algorithm, const Tree& tree) {
   return most;
 }
 
+// Replays a schedule whose routers only pass blocks on.
+replay::LinkOutcome replayed(const Programs& programs, const topology::Topology& topology,
+                             std::int64_t blocks) {
+  for (const Program& program : programs) {
+    EXPECT_EQ(program.phases_count, 1);
+    for (std::uint32_t at = 0; at < program.actions_count; ++at) {
+      EXPECT_NE(program.actions[at].kind, ActionKind::kCombine);
+    }
+  }
+  return or_throw(replay::run(programs, topology, blocks));
+}
+
 TEST(Leaf, ReplaysInTheDocumentedSteps) {
   int replays = 0;
   for (const Tree& tree : all_trees(whole() ? 256 : 125, 25)) {
-    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
+    const auto topology = or_throw(topology::parse(fat_trees::spec(tree)));
     const std::uint32_t n = topology->ranks();
     std::set<std::uint32_t> roots{0, 1, n - 1};
     for (std::uint32_t root = 0; root < n && n <= 27; ++root) roots.insert(root);
@@ -94,14 +106,14 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
         if (!is_rooted(algorithm) && root != 0) continue;
         for (const std::uint32_t window : {1u, 8u}) {
           if (window == 1 && root > 1) continue;
-          CollectiveParameters parameters = leaf_replay::parameters_of(tree, root);
+          CollectiveParameters parameters = fat_trees::parameters_of(tree, root);
           parameters.window = window;
-          const Programs programs = or_throw(leaf_replay::generate(algorithm, parameters));
+          const Programs programs = or_throw(replay::generate(algorithm, parameters));
           for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
             const bool long_one = algorithm.collective == Collective::kAllToAll;
             if (blocks > 3 && n > (long_one ? 16u : 64u) && root != 1) continue;
             if (blocks > 1 && n > 64 && long_one) continue;
-            const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+            const auto outcome = replayed(programs, *topology, blocks);
             ASSERT_EQ(outcome.steps, documented(algorithm, tree, blocks)) << topology->spec();
             ASSERT_LE(outcome.held, longest_wait(algorithm, tree)) << topology->spec();
             ++replays;
@@ -139,8 +151,8 @@ TEST(Leaf, BroadcastsOneBlockInTheLeastSteps) {
   int trees_seen = 0;
   for (const Tree& tree : all_trees(256, 400)) {
     Program program;
-    ASSERT_EQ(algorithm->generate(leaf_replay::parameters_of(tree, 1), 0, program), Status::kOk);
-    ASSERT_EQ(phase_steps(program, 1), least_broadcast(tree)) << leaf_replay::spec(tree);
+    ASSERT_EQ(algorithm->generate(fat_trees::parameters_of(tree, 1), 0, program), Status::kOk);
+    ASSERT_EQ(phase_steps(program, 1), least_broadcast(tree)) << fat_trees::spec(tree);
     ++trees_seen;
   }
   EXPECT_GT(trees_seen, 150);
@@ -162,7 +174,7 @@ constexpr Prototype kPrototype[] = {
 std::int64_t claimed(Collective collective, const Tree& tree) {
   const Algorithm* algorithm = find_algorithm(collective, "leaf");
   Program program;
-  const Status status = algorithm->generate(leaf_replay::parameters_of(tree, 0), 0, program);
+  const Status status = algorithm->generate(fat_trees::parameters_of(tree, 0), 0, program);
   return status == Status::kOk ? phase_steps(program, 1) : -1;
 }
 
@@ -171,7 +183,7 @@ std::int64_t claimed(Collective collective, const Tree& tree) {
 TEST(Leaf, ClaimsThePrototypesSteps) {
   for (const Prototype& row : kPrototype) {
     const Tree tree{row.arity, row.height, {}};
-    const Tree fat = leaf_replay::with_capacities(tree).back();
+    const Tree fat = fat_trees::with_capacities(tree).back();
     EXPECT_EQ(claimed(Collective::kBroadcast, tree), row.broadcast);
     EXPECT_EQ(claimed(Collective::kScatter, tree), row.scatter);
     EXPECT_EQ(claimed(Collective::kGather, tree), row.scatter);
@@ -214,15 +226,15 @@ TEST_P(TotalExchange, KeepsToAnyCapacities) {
   ASSERT_NE(algorithm, nullptr);
   int replays = 0;
   for (const Tree& constant : all_trees(whole() ? 256 : 64, 24)) {
-    const std::vector<Tree> all = leaf_replay::with_capacities(constant);
+    const std::vector<Tree> all = fat_trees::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 8));
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
-      const auto topology = or_throw(topology::parse(leaf_replay::spec(all[at])));
-      const CollectiveParameters parameters = leaf_replay::parameters_of(all[at], 0);
-      const Programs programs = or_throw(leaf_replay::generate(*algorithm, parameters));
+      const auto topology = or_throw(topology::parse(fat_trees::spec(all[at])));
+      const CollectiveParameters parameters = fat_trees::parameters_of(all[at], 0);
+      const Programs programs = or_throw(replay::generate(*algorithm, parameters));
       for (const std::int64_t blocks : {1, 2, 3}) {
         if (blocks > 1 && topology->ranks() > 27) continue;
-        const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+        const auto outcome = replayed(programs, *topology, blocks);
         ASSERT_EQ(outcome.steps, documented(*algorithm, all[at], blocks)) << topology->spec();
         ASSERT_LE(outcome.held, 1) << topology->spec();
         ++replays;
@@ -239,14 +251,14 @@ TEST_P(TotalExchange, LeavesLanesEmpty) {
   int replays = 0, short_of = 0;
   for (const Tree& plain : all_trees(whole() ? 64 : 27, 8)) {
     for (const std::uint32_t first : {1u, 2u, 3u, 5u}) {
-      const std::vector<Tree> all = leaf_replay::with_capacities(plain, first, 2);
+      const std::vector<Tree> all = fat_trees::with_capacities(plain, first, 2);
       const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 12));
       for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
-        const auto topology = or_throw(topology::parse(leaf_replay::spec(all[at])));
+        const auto topology = or_throw(topology::parse(fat_trees::spec(all[at])));
         const Programs programs =
-            or_throw(leaf_replay::generate(*algorithm, leaf_replay::parameters_of(all[at], 0)));
+            or_throw(replay::generate(*algorithm, fat_trees::parameters_of(all[at], 0)));
         for (const std::int64_t blocks : {1, 2, 3}) {
-          const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+          const auto outcome = replayed(programs, *topology, blocks);
           ASSERT_LE(outcome.held, 1) << topology->spec();
           const std::int64_t least = documented(*algorithm, all[at], blocks);
           const std::int64_t ramp = least - total_exchange(all[at]) * blocks;
@@ -275,13 +287,13 @@ TEST(Leaf, ReplaysOnWideBranches) {
                                             {4, 1, {3}},
                                             {0, 2, {1, 4}, {2, 3}},
                                             {0, 3, {2, 1, 9}, {3, 2, 2}}}) {
-    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
+    const auto topology = or_throw(topology::parse(fat_trees::spec(tree)));
     for (const Algorithm& algorithm : leaf_algorithms()) {
       const CollectiveParameters parameters =
-          leaf_replay::parameters_of(tree, is_rooted(algorithm) ? 1 : 0);
-      const Programs programs = or_throw(leaf_replay::generate(algorithm, parameters));
+          fat_trees::parameters_of(tree, is_rooted(algorithm) ? 1 : 0);
+      const Programs programs = or_throw(replay::generate(algorithm, parameters));
       for (const std::int64_t blocks : {1, 2, 7}) {
-        const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+        const auto outcome = replayed(programs, *topology, blocks);
         EXPECT_EQ(outcome.steps, documented(algorithm, tree, blocks))
             << collective_name(algorithm.collective) << ' ' << topology->spec();
       }
@@ -292,14 +304,15 @@ TEST(Leaf, ReplaysOnWideBranches) {
 TEST(Leaf, TotalExchangeNeedsLanes) {
   const Tree none{2, 2, {1, 0}};
   Program program;
-  EXPECT_EQ(leaf_all_to_all(leaf_replay::parameters_of(none, 0), 0, program), Status::kBadArgument);
+  const Algorithm& leaf = *find_algorithm(Collective::kAllToAll, "leaf");
+  EXPECT_EQ(leaf.generate(fat_trees::parameters_of(none, 0), 0, program), Status::kBadArgument);
 }
 
 TEST(Leaf, DescriptorsAreSmall) {
   std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
   for (const Tree& tree :
        std::vector<Tree>{{2, 4, {}}, {4, 2, {}}, {4, 3, {}}, {5, 3, {}}, {0, 3, {}, {4, 3, 5}}}) {
-    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 1);
+    CollectiveParameters parameters = fat_trees::parameters_of(tree, 1);
     parameters.topology_digest = ~0ull;
     parameters.window = 16;
     for (const Algorithm& algorithm : leaf_algorithms()) {
@@ -314,7 +327,7 @@ TEST(Leaf, DescriptorsAreSmall) {
       }
       std::printf("%s %s %s: a rank at most %zu bytes, a router %zu\n",
                   collective_name(algorithm.collective), algorithm.name,
-                  leaf_replay::spec(tree).c_str(), longest[0], longest[1]);
+                  fat_trees::spec(tree).c_str(), longest[0], longest[1]);
       EXPECT_LE(longest[0], 700u);
       EXPECT_LE(longest[1], 1600u);
     }
@@ -324,7 +337,7 @@ TEST(Leaf, DescriptorsAreSmall) {
 // The worst status of the nodes on the ways to the root and to another leaf: one node of each kind.
 Status worst_status(const Algorithm& algorithm, const Tree& tree) {
   const auto ranks = static_cast<std::uint32_t>(leaves(tree, tree.height));
-  const CollectiveParameters parameters = leaf_replay::parameters_of(tree, std::min(5u, ranks - 1));
+  const CollectiveParameters parameters = fat_trees::parameters_of(tree, std::min(5u, ranks - 1));
   Status worst = Status::kOk;
   std::uint32_t first = 0, size = parameters.ranks;
   for (std::uint32_t level = 0; level <= tree.height; ++level) {
@@ -391,7 +404,7 @@ TEST(Leaf, FitsTheTablesOfLargeTreesWithDifferentArities) {
     const Algorithm* algorithm = find_algorithm(one.collective, "leaf");
     const Tree tree{0, static_cast<std::uint32_t>(one.arities.size()), {}, one.arities};
     EXPECT_EQ(worst_status(*algorithm, tree), one.status)
-        << collective_name(one.collective) << ' ' << leaf_replay::spec(tree);
+        << collective_name(one.collective) << ' ' << fat_trees::spec(tree);
   }
 }
 
@@ -399,14 +412,14 @@ TEST(Leaf, FitsTheTablesOfLargeTreesWithDifferentArities) {
 TEST_P(TotalExchange, FitsTheTablesOfAnyTree) {
   ASSERT_NE(algorithm, nullptr);
   std::size_t trees = 0, most_actions = 0;
-  for (const std::vector<std::uint32_t>& arities : leaf_replay::arities_of_all(256)) {
-    for (const Tree& tree : leaf_replay::with_typical_lanes(arities)) {
-      ASSERT_EQ(worst_status(*algorithm, tree), Status::kOk) << leaf_replay::spec(tree);
+  for (const std::vector<std::uint32_t>& arities : fat_trees::arities_of_all(256)) {
+    for (const Tree& tree : fat_trees::with_typical_lanes(arities)) {
+      ASSERT_EQ(worst_status(*algorithm, tree), Status::kOk) << fat_trees::spec(tree);
       Program rank;
-      ASSERT_EQ(algorithm->generate(leaf_replay::parameters_of(tree, 0), 0, rank), Status::kOk);
+      ASSERT_EQ(algorithm->generate(fat_trees::parameters_of(tree, 0), 0, rank), Status::kOk);
       for (const std::int64_t blocks : {1, 2, 7}) {
         ASSERT_EQ(phase_steps(rank, blocks), documented(*algorithm, tree, blocks))
-            << leaf_replay::spec(tree);
+            << fat_trees::spec(tree);
       }
       most_actions = std::max<std::size_t>(most_actions, rank.actions_count);
     }

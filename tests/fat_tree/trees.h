@@ -11,10 +11,51 @@
 
 #include "espalier/base/limits.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "tests/fat_tree/leaf_replay.h"
 #include "tests/whole.h"
 
-namespace espalier::leaf_replay {
+namespace espalier::fat_trees {
+
+struct Tree {
+  std::uint32_t arity, height;
+  std::vector<std::uint32_t> capacities;    // of levels 1 ..; empty: one lane everywhere
+  std::vector<std::uint32_t> arities = {};  // of levels 1 ..; empty: `arity` at every level
+};
+
+// Returns the children of a router of `level`.
+inline std::uint32_t arity(const Tree& tree, std::uint32_t level) {
+  return tree.arities.empty() ? tree.arity : tree.arities[level - 1];
+}
+
+// Returns the leaves below a node of `level`.
+inline std::int64_t leaves(const Tree& tree, std::uint32_t level) {
+  return level == 0 ? 1 : leaves(tree, level - 1) * arity(tree, level);
+}
+
+inline std::string spec(const Tree& tree) {
+  std::string text = "fattree:k=";
+  for (std::size_t at = 0; at < tree.arities.size(); ++at) {
+    text += (at == 0 ? "" : "x") + std::to_string(tree.arities[at]);
+  }
+  if (tree.arities.empty()) text += std::to_string(tree.arity);
+  text += ",h=" + std::to_string(tree.height) + ",c=";
+  if (tree.capacities.empty()) return text + "1";
+  for (std::size_t at = 0; at < tree.capacities.size(); ++at) {
+    text += (at == 0 ? "" : ",") + std::to_string(tree.capacities[at]);
+  }
+  return text;
+}
+
+// The parameters for the tree's leaves; `tree` must outlive them.
+inline CollectiveParameters parameters_of(const Tree& tree, std::uint32_t root) {
+  CollectiveParameters parameters;
+  parameters.ranks = static_cast<std::uint32_t>(leaves(tree, tree.height));
+  parameters.root = root;
+  parameters.arity = tree.arity;
+  parameters.height = tree.height;
+  if (!tree.arities.empty()) parameters.arities = tree.arities.data();
+  if (!tree.capacities.empty()) parameters.capacities = tree.capacities.data();
+  return parameters;
+}
 
 inline std::int64_t power(std::int64_t base, std::uint32_t exponent) {
   std::int64_t value = 1;
@@ -126,11 +167,9 @@ inline std::vector<Tree> with_typical_lanes(const std::vector<std::uint32_t>& ar
 }
 
 inline std::vector<Algorithm> leaf_algorithms() {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
   std::vector<Algorithm> leaf;
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where == Where::kFatTree) leaf.push_back(table[at]);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where == Where::kFatTree) leaf.push_back(algorithm);
   }
   return leaf;
 }
@@ -139,4 +178,4 @@ inline bool is_rooted(const Algorithm& algorithm) {
   return algorithm.collective < Collective::kAllgather;
 }
 
-}  // namespace espalier::leaf_replay
+}  // namespace espalier::fat_trees

@@ -1,11 +1,10 @@
 """Every algorithm of `espalier list` in three sizes, for the tests of this folder. The command: $ESPALIER (or build/)."""
 import json
-import os
 import pathlib
-import subprocess
+import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "run"))
+from espalier import COMMAND, ROOT, call, said as espalier  # noqa: E402,F401
 
 # By what `espalier list` says of an algorithm's topologies: topologies, each with the blocks per segment that are wanted. The first three
 # that an algorithm takes are used.
@@ -23,16 +22,6 @@ SIZES["at most 256 nodes of 16 links"] = SIZES["at most 64 nodes of 16 links"] =
 SIZES["fattree:k=K,h=H,c=1"] = SIZES["fattree:k=K,h=H"]
 SIZES["topologies with routers, which run programs too"] = (("fattree:k=2,h=3,c=1", 1), ("crossbar:2x4", 3), ("hosts:3x2", 4))
 SIZES["fat trees, whose routers run programs too"] = SIZES["fattree:k=K,h=H"]
-
-
-def call(*words):
-    return subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-
-
-def espalier(*words):
-    done = call(*words)
-    assert done.returncode == 0, f"espalier {' '.join(map(str, words))}: {done.stderr}"
-    return done.stdout
 
 
 def refusal(*words):

@@ -383,11 +383,7 @@ class Board {
 };
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
-  std::make_unique<Board>(input)->run();
-  return 0;
-}
+void run(Input& input) { std::make_unique<Board>(input)->run(); }
+
+}  // namespace espalier::fuzz

@@ -28,16 +28,16 @@ void examine(const board::BoardFile& file) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  const fuzz::MemoryFile file(bytes, size);
+void run(Input& input) {
+  const MemoryFile file(input.rest(), input.left());
   const auto board = planner::read_board(file.path());
   if (board) {
-    fuzz::examine(*board);
+    examine(*board);
   } else {
-    fuzz::expect(board.error().message.find('\n') == std::string::npos, "a refusal is one line");
+    expect(board.error().message.find('
+') == std::string::npos, "a refusal is one line");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -137,15 +137,13 @@ void serve(Input& input) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   if (input.below(4) == 0) {
     decode_raw(input);
   } else {
     serve(input);
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

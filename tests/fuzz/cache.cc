@@ -104,15 +104,13 @@ void obtain_proof(Input& input) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   if (input.below(2) == 0) {
     obtain_choice(input);
   } else {
     obtain_proof(input);
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

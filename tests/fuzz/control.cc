@@ -173,15 +173,13 @@ void exchange_frames(Input& input) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   if (input.below(2) == 0) {
     exchange_packets(input);
   } else {
     exchange_frames(input);
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -214,33 +214,31 @@ std::vector<std::uint8_t> changed_file(Input& input) {
 }
 
 }  // namespace
+
+void run(Input& input) {
+  const unsigned form = input.below(4), work = input.byte(), blocks = 1 + input.below(8);
+  std::vector<std::uint8_t> file;
+  if (form == 0) {
+    file = input.copied_rest();
+    put_right(file);
+  } else {
+    file = changed_file(input);
+  }
+  if (file.empty()) return;
+  expect(mutation::run_machines(file).empty(), "machines end, and keep to their buffers");
+  try {
+    examine(file, work, blocks);
+  } catch (const tools::Failure& failure) {
+    expect(!failure.line.empty() && failure.line.find('\n') == std::string::npos,
+           "a refusal is one line");
+  }
+}
+
 }  // namespace espalier::fuzz
 
 // libFuzzer calls it once. The searches for valid schedules take seconds, which do not count as the
 // time of the first input.
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
   (void)espalier::fuzz::valid_schedules();
-  return 0;
-}
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  fuzz::Input input(bytes, size);
-  const unsigned form = input.below(4), work = input.byte(), blocks = 1 + input.below(8);
-  std::vector<std::uint8_t> file;
-  if (form == 0) {
-    file.assign(input.rest(), input.rest() + input.left());
-    fuzz::put_right(file);
-  } else {
-    file = fuzz::changed_file(input);
-  }
-  if (file.empty()) return 0;
-  fuzz::expect(mutation::run_machines(file).empty(), "machines end, and keep to their buffers");
-  try {
-    fuzz::examine(file, work, blocks);
-  } catch (const tools::Failure& failure) {
-    fuzz::expect(!failure.line.empty() && failure.line.find('\n') == std::string::npos,
-                 "a refusal is one line");
-  }
   return 0;
 }

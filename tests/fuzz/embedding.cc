@@ -33,13 +33,9 @@ void examine(const topology::Embedding& embedding) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  const auto embedding =
-      topology::parse_embedding({reinterpret_cast<const char*>(bytes), size}, "input");
+void run(Input& input) {
+  const auto embedding = topology::parse_embedding(input.text(), "input");
   if (embedding) {
     examine(*embedding);
   } else {
@@ -47,5 +43,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
                embedding.error().message.find("expected ") != std::string::npos,
            "an error says where it is and what is expected");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

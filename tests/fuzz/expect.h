@@ -1,10 +1,12 @@
 #pragma once
-// The conditions that a fuzz target demands for every input.
+// A fuzz target: its inputs, and the conditions that it demands for each of them.
 
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 namespace espalier::fuzz {
 
@@ -22,6 +24,9 @@ class Input {
   Input(const unsigned char* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
   [[nodiscard]] std::size_t left() const { return size_; }
   [[nodiscard]] const unsigned char* rest() const { return bytes_; }
+  [[nodiscard]] std::string text() const { return {reinterpret_cast<const char*>(bytes_), size_}; }
+  // A copy of exactly the remaining size, so that the sanitizers see reads past its end.
+  [[nodiscard]] std::vector<unsigned char> copied_rest() const { return {bytes_, bytes_ + size_}; }
   // The next byte.
   unsigned byte() {
     if (size_ == 0) return 0;
@@ -45,5 +50,8 @@ class Input {
   const unsigned char* bytes_;
   std::size_t size_;
 };
+
+// The target, in its own file. Ends the process if a demand does not hold for the input.
+void run(Input& input);
 
 }  // namespace espalier::fuzz

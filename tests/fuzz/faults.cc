@@ -7,13 +7,15 @@
 
 #include "tests/fuzz/expect.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fault;
-  using espalier::fuzz::expect;
-  const auto faults = parse_faults({reinterpret_cast<const char*>(bytes), size});
+namespace espalier::fuzz {
+
+using namespace fault;
+
+void run(Input& input) {
+  const auto faults = parse_faults(input.text());
   if (!faults) {
     expect(faults.error().message.starts_with("fault \""), "an error names the statement");
-    return 0;
+    return;
   }
   double sum = 0;
   for (const double chance : faults->chance) {
@@ -24,5 +26,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   for (const Fault& fault : faults->script) {
     expect(fault.link <= 0xffff && fault.kind <= Kind::kKill, "a fault has a link and a kind");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -309,16 +309,14 @@ void unstuff(const std::uint8_t* bytes, std::size_t size) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const std::uint32_t kind = input.below(8);
   if (kind == 0) {
     unstuff(input.rest(), input.left());
   } else {
     Ends(input, kind >= 5).run();
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -350,15 +350,8 @@ void settle(Board& board, Launcher& launcher) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-// libfabric 1.17 loses a copy of its description with each endpoint that is closed.
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   // The gateway prints a line when its board has booted.
   static const bool is_silent = (stderr = std::fopen("/dev/null", "w")) != nullptr;
   expect(is_silent, "/dev/null opens");
@@ -388,5 +381,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     thread.join();
     expect(status == 0 || status == 1, "a gateway ends well, or after a failure");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz
+
+// libfabric 1.17 loses a copy of its description with each endpoint that is closed.
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }

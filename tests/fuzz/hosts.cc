@@ -27,12 +27,8 @@ void share_out(const std::vector<launch::Host>& hosts, std::uint32_t ranks) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const std::uint32_t ranks = 1 + input.below(65536);
   const MemoryFile file(input.rest(), input.left());
   const auto hosts = launch::read_hostfile(file.path());
@@ -42,5 +38,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     expect(hosts.error().message.find("expected ") != std::string::npos,
            "an error says what is expected");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

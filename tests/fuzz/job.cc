@@ -48,16 +48,10 @@ void use(const Fields& fields) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const unsigned form = input.below(4);
-  const std::string sent =
-      form < 2 ? std::string(reinterpret_cast<const char*>(input.rest()), input.left())
-               : make_messages(input);
+  const std::string sent = form < 2 ? input.text() : make_messages(input);
   int ends[2];
   expect(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0, "a pipe opens");
   launch::Reader reader(form % 2 == 0 ? "" : launch::kGreeting);
@@ -77,5 +71,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   expect(form != 2 || sent.empty() || taken > 0, "what is written can be read");
   close(ends[0]);
   close(ends[1]);
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -18,15 +18,11 @@ Result<Key> read(bool is_public, const std::string& text) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const unsigned form = input.below(4);
   const bool is_public = form % 2 == 0;
-  std::string text(reinterpret_cast<const char*>(input.rest()), input.left());
+  std::string text = input.text();
   if (form / 2 == 1) {
     Key key{};
     std::copy_n(input.rest(), std::min(input.left(), key.size()), key.begin());
@@ -36,11 +32,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (!key) {
     expect(key.error().message.find("expected ") != std::string::npos,
            "an error says what is expected");
-    return 0;
+    return;
   }
   const auto again = read(is_public, is_public ? public_pem(*key) : private_pem(*key));
   expect(again && *again == *key, "what is written is the same key");
   expect(!is_public || crypto_core_ed25519_is_valid_point(key->data()) == 1,
          "a public key is a point of the curve");
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -115,12 +115,8 @@ void draw(const planner::LoadedSchedule& schedule, const std::vector<EventLog>& 
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const planner::LoadedSchedule& schedule = schedule_of(input.below(std::size(kSchedules)));
   std::vector<SharedLog> shared;
   for (const Program& program : schedule.programs) shared.push_back(whole_log(program));
@@ -134,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
                                              schedule.programs[node]);
     if (!copied) {
       expect(copied.error().message.find('\n') == std::string::npos, "a refusal is one line");
-      return 0;
+      return;
     }
     copies.push_back(*std::move(copied));
     // From now on the node writes what it wants.
@@ -149,5 +145,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     }
   }
   draw(schedule, logs);
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -37,12 +37,9 @@ void examine(const predict::Model& model) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  const auto model = predict::parse_model({reinterpret_cast<const char*>(bytes), size}, "input");
+void run(Input& input) {
+  const auto model = predict::parse_model(input.text(), "input");
   if (model) {
     examine(*model);
   } else {
@@ -50,5 +47,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
                model.error().message.find("expected ") != std::string::npos,
            "an error says where it is and what is expected");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

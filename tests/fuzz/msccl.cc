@@ -37,16 +37,14 @@ void examine(const std::string& text) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
+void run(Input& input) {
   try {
-    fuzz::examine({reinterpret_cast<const char*>(bytes), size});
+    examine(input.text());
   } catch (const tools::Failure& failure) {
-    fuzz::expect(
-        failure.line.starts_with("'input'") && failure.line.find('\n') == std::string::npos,
-        "a refusal is one line that names the file");
+    expect(failure.line.starts_with("'input'") && failure.line.find('\n') == std::string::npos,
+           "a refusal is one line that names the file");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -73,16 +73,12 @@ void read_counts(Input& input) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const unsigned reader = input.below(4);
   if (reader == 3) {
     read_counts(input);
-    return 0;
+    return;
   }
   const std::vector<std::string> words = words_of(input);
   if (reader == 0) {
@@ -96,5 +92,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   } else {
     read_numbers(words);
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -6,6 +6,7 @@
 // each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their
 // defaults are for schedules of real size).
 
+#include <span>
 #include <string>
 
 #include "base/testing/results.h"
@@ -51,10 +52,9 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "crossbar:2x1x2"};
 
 OwnedProgram generated(Input& input, const CollectiveParameters& parameters, std::uint32_t me) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   OwnedProgram program;
-  const Algorithm& algorithm = table[input.below(count)];
+  const Algorithm& algorithm = table[input.below(static_cast<unsigned>(table.size()))];
   const bool fits = runs_on(algorithm, parameters);
   if (!fits || me >= algorithm_nodes(algorithm, parameters) ||
       algorithm.generate(parameters, me, program) != Status::kOk) {
@@ -144,12 +144,8 @@ void judge(const topology::Topology& topology, const Programs& programs, bool li
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier;
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const auto topology = or_throw(topology::parse(kSpecs[input.below(std::size(kSpecs))]));
   expect(topology != nullptr, "the topologies exist");
   const topology::Shape shape = topology->shape();
@@ -168,5 +164,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   (void)input.byte();
   while (input.left() > 0) change(input, parameters, programs);
   judge(*topology, programs, options % 2 == 1, options / 2 == 1);
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -107,19 +107,16 @@ void put_right(std::vector<std::uint8_t>& file) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fuzz;
-  Input input(bytes, size);
+void run(Input& input) {
   const unsigned kind = input.below(3);
-  // A copy of exactly the input's size, so that the sanitizers see reads past its end.
-  std::vector<std::uint8_t> rest(input.rest(), input.rest() + input.left());
+  std::vector<std::uint8_t> rest = input.copied_rest();
   if (kind == 0) {
     load_selection(rest);
-    return 0;
+    return;
   }
   if (kind == 2) put_right(rest);
   load_file(rest);
-  return 0;
 }
+
+}  // namespace espalier::fuzz

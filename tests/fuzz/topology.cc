@@ -77,16 +77,15 @@ void examine(const topology::Topology& topology) {
 }
 
 }  // namespace
-}  // namespace espalier::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace espalier::fuzz;
-  const auto topology = parse({reinterpret_cast<const char*>(bytes), size});
+void run(Input& input) {
+  const auto topology = parse(input.text());
   if (topology) {
     examine(**topology);
   } else {
     expect(topology.error().message.find("expected ") != std::string::npos,
            "an error says what is expected");
   }
-  return 0;
 }
+
+}  // namespace espalier::fuzz

@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import arrows
 import comments
 import first_page
+import folders
 import format as formatter
 import generated
 import includes
@@ -126,12 +127,51 @@ class Lengths(GateTest):
         self.assertEqual(status, 1)
         self.assertIn("b/a.cc:4: n::f has 71 lines", text)
 
+    def test_every_language(self):
+        longer = {
+            "a.c": self.body(71),
+            "a.py": "class A:\n    def f(self):\n" + "        go()\n" * 70,
+            "a.sh": "f() { go; }\nf() {\n" + "  go\n" * 69 + "}\n",
+            "a.js": "class A {\n  f(x) {\n" + "    if (x) {\n    }\n" * 34 + "    go();\n  }\n}\n",
+            "b.js": "export async function f(x) {\n" + "  go();\n" * 69 + "}\n",
+            "a.F90": "module a\ncontains\n  subroutine f()\n" + "    call go()\n" * 69 + "  end subroutine\nend module\n",
+        }
+        for file, text in longer.items():
+            with self.subTest(file=file):
+                path = self.write(file, text)
+                status, printed = self.run_gate(lengths.main, self.root)
+                self.assertEqual(status, 1)
+                self.assertRegex(printed, rf"{file}:\d: (A::)?f has 71 lines")
+                shorter = next(line for line in text.splitlines(keepends=True) if "go" in line and "{" not in line)
+                path.write_text(text.replace(shorter, "", 1))
+                self.assertEqual(self.run_gate(lengths.main, self.root)[0], 0)
+                path.unlink()
+
+    def test_a_fortran_program_ends_where_its_functions_begin(self):
+        self.write("a.F90", "program a\n" + "  call f()\n" * 50 + "contains\n  subroutine f()\n" + "    call go()\n" * 50 + "  end subroutine\nend program\n")
+        self.assertEqual(self.run_gate(lengths.main, self.root)[0], 0)
+
     def test_build_folders_are_not_read(self):
         self.write("build-x/a.cc", self.body(99))
         self.write("a.cc", self.body(2))
         self.assertEqual(self.run_gate(lengths.main, self.root)[0], 0)
         self.write("a/build/a.cc", self.body(99))  # not right below the root
         self.assertEqual(self.run_gate(lengths.main, self.root)[0], 1)
+
+
+class Folders(GateTest):
+    def test_the_limit(self):
+        for number in range(40):
+            self.write(f"a/{number}.cc", "ESPALIER_ASSERT(true);\n")
+        self.write("a/b/1_test.cc", "int one();\nint two();\n")
+        self.write("a/data.json", "")
+        status, text = self.run_gate(folders.main, self.root)
+        self.assertEqual(status, 0)
+        self.assertRegex(text, r"a +40 +2 +40\nall +40 +2 +40\n")
+        self.write("a/test.py", "")
+        status, text = self.run_gate(folders.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("a: 41 files, at most 40 are allowed", text)
 
 
 class Comments(GateTest):

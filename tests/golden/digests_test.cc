@@ -1,4 +1,4 @@
-// Every processor and compiler makes the same programs: proto/golden/digests.txt has a digest of
+// Every processor and compiler makes the same programs: encodings/digests.txt has a digest of
 // all nodes' descriptors for each algorithm, and this test runs on every architecture. (Arguments
 // that each add a row to a program's tables have no fixed order, for example.)
 // ESPALIER_UPDATE_GOLDEN=1 in the environment writes the file anew.
@@ -25,7 +25,7 @@ namespace espalier {
 namespace {
 
 const std::filesystem::path kDigests =
-    std::filesystem::path(ESPALIER_SOURCE_ROOT) / "proto" / "golden" / "digests.txt";
+    std::filesystem::path(ESPALIER_SOURCE_ROOT) / "tests/golden/encodings/digests.txt";
 
 std::vector<std::string> specs_for(Where where) {
   switch (where) {
@@ -83,10 +83,8 @@ std::string line_of(const Algorithm& algorithm) {
 
 TEST(Golden, ProgramsOfAllSizesAreTheSameOnEveryProcessor) {
   std::string lines;
-  std::uint32_t count = 0;
-  const Algorithm* const table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    lines += line_of(table[i]);
+  for (const Algorithm& algorithm : algorithms()) {
+    lines += line_of(algorithm);
     EXPECT_EQ(lines.find(": 0 schedules"), std::string::npos) << lines;
   }
   if (std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr) std::ofstream(kDigests) << lines;

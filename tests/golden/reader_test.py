@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-READER, GOLDEN = ROOT / "examples/reader/reader.py", ROOT / "proto/golden"
+READER, GOLDEN = ROOT / "examples/reader/reader.py", ROOT / "tests/golden/encodings"
 FLIPS, SEED = 60, 11  # per file
 
 

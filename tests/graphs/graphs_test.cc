@@ -15,12 +15,13 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/exchange_flow.h"
-#include "collectives/algorithms/searched/path_packing.h"
-#include "collectives/algorithms/searched/tree_packing.h"
+#include "collectives/algorithms/testing/parameters.h"
+#include "collectives/search/exchange_flow.h"
+#include "collectives/search/packing/path_packing.h"
+#include "collectives/search/packing/tree_packing.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/base/digest.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"
 #include "tests/grid/grid.h"
@@ -70,12 +71,7 @@ PackingGraph graph_of(const topology::Topology& topology) {
 
 Result<Programs> search(Collective collective, const topology::Topology& topology,
                         std::uint32_t root = 0, const char* algorithm = nullptr) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   const bool exchanges = collective == Collective::kAllToAll;
   if (algorithm == nullptr) algorithm = exchanges ? "packed-paths" : "packed-trees";
   return searched::find_searched(collective, algorithm)->search(topology, parameters);

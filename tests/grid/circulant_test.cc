@@ -8,7 +8,8 @@
 #include <set>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/testing/parameters.h"
+#include "collectives/build/builder.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -27,12 +28,7 @@ std::vector<std::uint32_t> sizes() {
 }
 
 void check(const topology::Topology& topology, const Algorithm& algorithm, std::uint32_t root) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   const std::string name = name_of(algorithm, topology, parameters);
   const Programs programs = programs_of(algorithm, parameters);
   ASSERT_FALSE(programs.empty()) << name;
@@ -74,14 +70,12 @@ TEST(Circulant, RunsOfSegments) {
     CollectiveParameters parameters;
     parameters.ranks = p;
     parameters.topology_digest = topology->digest();
-    std::uint32_t count = 0;
-    const Algorithm* table = algorithms(count);
     std::uint32_t tried = 0;
-    for (const Algorithm* algorithm = table; algorithm != table + count; ++algorithm) {
-      const Programs programs = programs_of(*algorithm, parameters);
+    for (const Algorithm& algorithm : algorithms()) {
+      const Programs programs = programs_of(algorithm, parameters);
       if (programs.empty() || !has_rotated_scratch(programs[0])) continue;
       ++tried;
-      const std::string name = name_of(*algorithm, *topology, parameters);
+      const std::string name = name_of(algorithm, *topology, parameters);
       EXPECT_TRUE(verified(*topology, programs, 1, name).for_all) << name;
       run(programs, parameters, 1, name);
       if (HasFailure()) return;

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/grid/grid.h"
 
@@ -103,17 +105,12 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
 
 void verify_and_run(const std::string& spec) {
   const auto topology = or_throw(topology::read(spec));
-  std::uint32_t count = 0, schedules = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  std::uint32_t schedules = 0;
+  const std::span<const Algorithm> table = algorithms();
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
     const Algorithm& algorithm = table[i];
     if (algorithm.where != Where::kAnywhere) continue;
-    CollectiveParameters parameters;
-    parameters.ranks = topology->ranks();
-    parameters.root = 1;
-    parameters.topology_digest = topology->digest();
-    parameters.blocks = &kBlocks;
-    parameters.blocks_count = 1;
+    CollectiveParameters parameters = topology_parameters(*topology, 1, &kBlocks);
     const Programs programs = programs_of(algorithm, parameters);
     if (::testing::Test::HasFailure()) return;
     if (programs.empty()) continue;

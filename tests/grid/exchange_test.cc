@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/cost/leaf_queues.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"
+#include "tests/papers/cost/leaf_queues.h"
 
 namespace espalier::grid {
 namespace {
@@ -56,9 +57,7 @@ std::vector<std::string> lanes_of(const Tree& tree) {
 Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8,
                Collective collective = Collective::kAllToAll) {
   const searched::SearchedAlgorithm* algorithm = searched::find_searched(collective, name);
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology);
   parameters.window = window;
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
@@ -141,7 +140,7 @@ std::int64_t least_steps(const std::vector<std::uint32_t>& arities, std::int64_t
 // All trees of at most 256 leaves, proven for every N. No schedule of one send per node and step
 // takes fewer steps for any N.
 TEST(TotalExchange, SendsSinglyOnAnyTree) {
-  const std::vector<std::vector<std::uint32_t>> all = leaf_replay::arities_of_all(256);
+  const std::vector<std::vector<std::uint32_t>> all = fat_trees::arities_of_all(256);
   std::uint32_t at = 0, proven = 0;
   for (const std::vector<std::uint32_t>& arities : all) {
     const auto topology = or_throw(topology::parse(spec(arities, "1")));

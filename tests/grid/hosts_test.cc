@@ -36,23 +36,22 @@ std::set<std::uint32_t> root_classes(const topology::Shape& shape, Collective co
 }
 
 TEST(Grid, Hosts) {
-  std::uint32_t count = 0, schedules = 0;
-  const Algorithm* table = algorithms(count);
+  std::uint32_t schedules = 0;
   for (const std::string& spec : specs()) {
     const auto topology = or_throw(topology::parse(spec));
     const topology::Shape shape = topology->shape();
     if (small_sample() && topology->ranks() > 15) continue;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (table[i].where != Where::kHosts) continue;
-      for (const std::uint32_t root : root_classes(shape, table[i].collective)) {
+    for (const Algorithm& algorithm : algorithms()) {
+      if (algorithm.where != Where::kHosts) continue;
+      for (const std::uint32_t root : root_classes(shape, algorithm.collective)) {
         CollectiveParameters parameters{.ranks = topology->ranks(), .root = root};
         set_shape(shape, parameters);
         parameters.topology_digest = topology->digest();
         parameters.blocks = &kBlocks;
         parameters.blocks_count = 1;
-        const Programs programs = programs_of(table[i], parameters);
+        const Programs programs = programs_of(algorithm, parameters);
         ASSERT_FALSE(programs.empty());
-        const std::string name = name_of(table[i], *topology, parameters);
+        const std::string name = name_of(algorithm, *topology, parameters);
         const verify::Verdict verdict = verified(*topology, programs, 0, name);
         EXPECT_TRUE(verdict.slot) << name << ": one message per step, host and direction";
         const bool pipelined = programs[0].blocks[0].block_bytes != 0;

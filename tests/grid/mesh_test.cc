@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/testing/results.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 #include "tests/grid/grid.h"
 
@@ -60,23 +60,22 @@ void prove_and_run(const topology::Topology& topology, const CollectiveParameter
 }
 
 TEST(Grid, Mesh) {
-  std::uint32_t count = 0, schedules = 0;
-  const Algorithm* table = algorithms(count);
+  std::uint32_t schedules = 0;
   for (const std::string& spec : specs()) {
     const auto topology = or_throw(topology::parse(spec));
     const topology::Shape shape = topology->shape();
     const std::uint32_t p = topology->ranks(), columns = std::max(1u, shape.columns);
     if (small_sample() && p > 16) continue;
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (const Algorithm& one : algorithms()) {
       const CollectiveParameters any = parameters_on(*topology, shape, 0);
-      const bool for_grids = table[i].where == Where::kMesh || table[i].where == Where::kGrid ||
-                             table[i].where == Where::kTorus;
-      if (!for_grids || !runs_on(table[i], any)) continue;
-      const bool rooted = has_root(table[i].collective);
+      const bool for_grids =
+          one.where == Where::kMesh || one.where == Where::kGrid || one.where == Where::kTorus;
+      if (!for_grids || !runs_on(one, any)) continue;
+      const bool rooted = has_root(one.collective);
       for (const std::uint32_t root :
            rooted ? std::set{0u, columns - 1, p / 2, p - 1} : std::set{0u}) {
         const CollectiveParameters parameters = parameters_on(*topology, shape, root);
-        prove_and_run(*topology, parameters, programs_of(table[i], parameters));
+        prove_and_run(*topology, parameters, programs_of(one, parameters));
         if (HasFailure()) return;
         ++schedules;
       }

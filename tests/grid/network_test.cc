@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "collectives/algorithms/testing/parameters.h"
+#include "espalier/collectives/search.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -45,10 +46,7 @@ bool is_scan(Collective collective) {
 Result<Programs> find(Collective collective, const topology::Topology& topology,
                       std::uint32_t root = 0, std::uint32_t window = 8,
                       const char* algorithm = "in-network") {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology, root);
   parameters.window = window;
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;

@@ -2,14 +2,13 @@
 // machines in the steps that they claim, with the reference's results. With ESPALIER_WHOLE=1 all of
 // the grid, and every N that the verifier knows to matter; otherwise a sample.
 
-#include "espalier/collectives/algorithms/searched.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -19,12 +18,7 @@ constexpr BlockRule kBlocks = {0, 64};
 
 CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root,
                                    std::uint32_t run_length) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   parameters.run_length = run_length;
   return parameters;
 }
@@ -117,17 +111,16 @@ TEST(Grid, FractionalRuns) {
     sizes.assign({64, 100});
     for (std::uint32_t p = 1; p <= 40; ++p) sizes.push_back(p);
   }
-  std::uint32_t count = 0, schedules = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].max_run_length == 0) continue;
+  std::uint32_t schedules = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.max_run_length == 0) continue;
     for (const std::uint32_t ranks : sizes) {
       const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
       for (const std::uint32_t root : roots(ranks)) {
         for (const std::uint32_t wanted : {1u, 2u, 3u, 5u, 20u}) {
-          const std::uint32_t run_length = std::min(wanted, table[i].max_run_length);
+          const std::uint32_t run_length = std::min(wanted, algorithm.max_run_length);
           const CollectiveParameters parameters = parameters_on(*topology, root, run_length);
-          prove_and_run(*topology, parameters, programs_of(table[i], parameters));
+          prove_and_run(*topology, parameters, programs_of(algorithm, parameters));
           if (HasFailure()) return;
           ++schedules;
         }

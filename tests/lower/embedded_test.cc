@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
@@ -30,11 +31,7 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
                                            .root = 0,
                                            .switching = Switching::kStoreAndForward});
   ASSERT_TRUE(embedding);
-  CollectiveParameters parameters;
-  parameters.ranks = topology->ranks();
-  parameters.topology_digest = topology->digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters = topology_parameters(*topology, 0, &kBlocks);
   Programs programs(programs_of(*find_algorithm(Collective::kBroadcast, "two-tree"), parameters));
   ASSERT_EQ(embed::place_all(embedding->node_of, programs), Status::kOk);
   lower::Report report;

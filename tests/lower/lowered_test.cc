@@ -10,10 +10,11 @@
 #include <utility>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/expand.h"
+#include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 #include "tests/grid/grid.h"
 
@@ -29,10 +30,7 @@ struct RoutedSchedule {
 
 CollectiveParameters parameters_for(const topology::Topology& topology,
                                     const topology::Shape& shape, std::uint32_t root) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology, root);
   set_shape(shape, parameters);
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
@@ -44,12 +42,10 @@ std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::
   const topology::Shape shape = topology.shape();
   const CollectiveParameters parameters = parameters_for(topology, shape, root);
   std::vector<RoutedSchedule> all;
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where == Where::kFatTree || !runs_on(table[i], parameters)) continue;
-    RoutedSchedule routed{name_of(table[i], topology, parameters),
-                          Programs(programs_of(table[i], parameters))};
+  for (const Algorithm& one : algorithms()) {
+    if (one.where == Where::kFatTree || !runs_on(one, parameters)) continue;
+    RoutedSchedule routed{name_of(one, topology, parameters),
+                          Programs(programs_of(one, parameters))};
     if (!routed.programs.empty()) all.push_back(std::move(routed));
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "collectives/verify/testing/program_builder.h"
 #include "espalier/collectives/lower/lower.h"
@@ -42,12 +43,7 @@ std::string random_graph(std::uint32_t ranks, std::uint32_t routers, std::mt1993
 }
 
 CollectiveParameters parameters_for(const topology::Topology& topology) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
-  return parameters;
+  return topology_parameters(topology, 0, &kBlocks);
 }
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
@@ -61,18 +57,17 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
 
 TEST(OneWay, EveryAlgorithmIsProvenOrRefused) {
   std::mt19937 dice(static_cast<std::mt19937::result_type>(sample_seed()));
-  std::uint32_t proven = 0, with_routers = 0, count = 0;
-  const Algorithm* table = algorithms(count);
+  std::uint32_t proven = 0, with_routers = 0;
   const int graphs = whole() ? 60 : small_sample() ? 3 : 8;
   for (int graph = 0; graph < graphs; ++graph) {
     const std::uint32_t routers = graph % 2 == 0 ? 0 : 1 + dice() % 3;
     const std::string spec = random_graph(2 + dice() % 5, routers, dice);
     const auto topology = or_throw(topology::parse(spec));
     const CollectiveParameters parameters = parameters_for(*topology);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (!runs_on(table[i], parameters)) continue;
-      const Programs routed = programs_of(table[i], parameters);
-      const std::string name = std::string(table[i].name) + " on " + spec;
+    for (const Algorithm& algorithm : algorithms()) {
+      if (!runs_on(algorithm, parameters)) continue;
+      const Programs routed = programs_of(algorithm, parameters);
+      const std::string name = std::string(algorithm.name) + " on " + spec;
       lower::Report report;
       const auto lowered =
           lower::lower(*topology, parameters, PortModel::kMultiport, routed, report);

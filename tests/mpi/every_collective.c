@@ -238,26 +238,37 @@ static MPI_Datatype spaced(void) {
   return resized;
 }
 
+/* Elements that a rank moves to and from each of the others; `gaps` are offsets with an element left out after each part. */
+struct parts {
+  int counts[kMaxRanks], offsets[kMaxRanks], gaps[kMaxRanks], total, spread;
+  int sends[kMaxRanks], send_offsets[kMaxRanks], sent;
+  int receives[kMaxRanks], receive_offsets[kMaxRanks], received;
+};
+
+static struct parts make_parts(int rank, int ranks, int count) {
+  struct parts parts = {.total = 0};
+  for (int i = 0; i < ranks; ++i) {
+    parts.counts[i] = count == 0 ? 0 : (count + i) % 5;
+    parts.offsets[i] = parts.total;
+    parts.gaps[i] = parts.spread;
+    parts.total += parts.counts[i];
+    parts.spread += parts.counts[i] + 1;
+    parts.sends[i] = count == 0 ? 0 : (rank + 2 * i + count) % 4;
+    parts.receives[i] = count == 0 ? 0 : (i + 2 * rank + count) % 4;
+    parts.send_offsets[i] = parts.sent;
+    parts.receive_offsets[i] = parts.received;
+    parts.sent += parts.sends[i];
+    parts.received += parts.receives[i];
+  }
+  return parts;
+}
+
 static void check_moves(const struct type* t, MPI_Comm comm, const char* comm_name, int count) {
-  int rank, ranks, counts[kMaxRanks], offsets[kMaxRanks], gaps[kMaxRanks], sends[kMaxRanks],
-      send_offsets[kMaxRanks], total = 0, spread = 0;
-  int receives[kMaxRanks], receive_offsets[kMaxRanks], received = 0, sent = 0;
+  int rank, ranks;
   MPI_Request request;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &ranks);
-  for (int i = 0; i < ranks; ++i) {
-    counts[i] = count == 0 ? 0 : (count + i) % 5;
-    offsets[i] = total;
-    gaps[i] = spread; /* parts with gaps between them */
-    total += counts[i];
-    spread += counts[i] + 1;
-    sends[i] = count == 0 ? 0 : (rank + 2 * i + count) % 4;
-    receives[i] = count == 0 ? 0 : (i + 2 * rank + count) % 4;
-    send_offsets[i] = sent;
-    receive_offsets[i] = received;
-    sent += sends[i];
-    received += receives[i];
-  }
+  const struct parts parts = make_parts(rank, ranks, count);
   const int most = (count + 5) * ranks;
   for (int form = 0; form < 4; ++form) {
     const int in_place = form & 1, later = form & 2, root = (form + 1) % ranks;
@@ -271,43 +282,46 @@ static void check_moves(const struct type* t, MPI_Comm comm, const char* comm_na
         MPI_Gather(rank == root ? from : send, count, t->type, receive, count, t->type, root, comm),
         MPI_Igather(rank == root ? from : send, count, t->type, receive, count, t->type, root, comm,
                     &request));
-    RUN("gatherv", spread, rank == root,
-        MPI_Gatherv(rank == root ? from : send, counts[rank], t->type, receive, counts, gaps,
-                    t->type, root, comm),
-        MPI_Igatherv(rank == root ? from : send, counts[rank], t->type, receive, counts, gaps,
-                     t->type, root, comm, &request));
+    RUN("gatherv", parts.spread, rank == root,
+        MPI_Gatherv(rank == root ? from : send, parts.counts[rank], t->type, receive, parts.counts,
+                    parts.gaps, t->type, root, comm),
+        MPI_Igatherv(rank == root ? from : send, parts.counts[rank], t->type, receive, parts.counts,
+                     parts.gaps, t->type, root, comm, &request));
     void* into = receive;
     RUN("scatter", count, !(in_place && rank == root),
         into = in_place && rank == root ? MPI_IN_PLACE : receive;
         MPI_Scatter(send, count, t->type, into, count, t->type, root, comm),
         into = in_place && rank == root ? MPI_IN_PLACE : receive;
         MPI_Iscatter(send, count, t->type, into, count, t->type, root, comm, &request));
-    RUN("scatterv", counts[rank], !(in_place && rank == root),
+    RUN("scatterv", parts.counts[rank], !(in_place && rank == root),
         into = in_place && rank == root ? MPI_IN_PLACE : receive;
-        MPI_Scatterv(send, counts, gaps, t->type, into, counts[rank], t->type, root, comm),
+        MPI_Scatterv(send, parts.counts, parts.gaps, t->type, into, parts.counts[rank], t->type,
+                     root, comm),
         into = in_place && rank == root ? MPI_IN_PLACE : receive;
-        MPI_Iscatterv(send, counts, gaps, t->type, into, counts[rank], t->type, root, comm,
-                      &request));
+        MPI_Iscatterv(send, parts.counts, parts.gaps, t->type, into, parts.counts[rank], t->type,
+                      root, comm, &request));
     RUN("allgather", count * ranks, 1,
         MPI_Allgather(from, count, t->type, receive, count, t->type, comm),
         MPI_Iallgather(from, count, t->type, receive, count, t->type, comm, &request));
-    RUN("allgatherv", total, 1,
-        MPI_Allgatherv(from, counts[rank], t->type, receive, counts, offsets, t->type, comm),
-        MPI_Iallgatherv(from, counts[rank], t->type, receive, counts, offsets, t->type, comm,
-                        &request));
-    RUN("allgatherv-gaps", spread, 1,
-        MPI_Allgatherv(from, counts[rank], t->type, receive, counts, gaps, t->type, comm),
-        MPI_Iallgatherv(from, counts[rank], t->type, receive, counts, gaps, t->type, comm,
-                        &request));
+    RUN("allgatherv", parts.total, 1,
+        MPI_Allgatherv(from, parts.counts[rank], t->type, receive, parts.counts, parts.offsets,
+                       t->type, comm),
+        MPI_Iallgatherv(from, parts.counts[rank], t->type, receive, parts.counts, parts.offsets,
+                        t->type, comm, &request));
+    RUN("allgatherv-parts.gaps", parts.spread, 1,
+        MPI_Allgatherv(from, parts.counts[rank], t->type, receive, parts.counts, parts.gaps,
+                       t->type, comm),
+        MPI_Iallgatherv(from, parts.counts[rank], t->type, receive, parts.counts, parts.gaps,
+                        t->type, comm, &request));
     RUN("alltoall", count * ranks, 1,
         MPI_Alltoall(from, count, t->type, receive, count, t->type, comm),
         MPI_Ialltoall(from, count, t->type, receive, count, t->type, comm, &request));
     if (!in_place) {
-      RUN("alltoallv", received, 1,
-          MPI_Alltoallv(from, sends, send_offsets, t->type, receive, receives, receive_offsets,
-                        t->type, comm),
-          MPI_Ialltoallv(from, sends, send_offsets, t->type, receive, receives, receive_offsets,
-                         t->type, comm, &request));
+      RUN("alltoallv", parts.received, 1,
+          MPI_Alltoallv(from, parts.sends, parts.send_offsets, t->type, receive, parts.receives,
+                        parts.receive_offsets, t->type, comm),
+          MPI_Ialltoallv(from, parts.sends, parts.send_offsets, t->type, receive, parts.receives,
+                         parts.receive_offsets, t->type, comm, &request));
     }
     MPI_Barrier(comm);
     MPI_Ibarrier(comm, &request);
@@ -372,6 +386,52 @@ static void check_many(MPI_Comm a, MPI_Comm b) {
   fprintf(results, "message: %d\n", other[sizeof(other) - 1]);
 }
 
+struct communicator {
+  MPI_Comm comm;
+  const char* name;
+};
+
+static void check_operators(int rank, int only_pairs, MPI_Comm half) {
+  for (int i = 0; i < type_count; ++i) {
+    for (int o = 0; o < kOperators; ++o) {
+      if (!(operators[o].kinds & types[i].kind)) continue;
+      if (only_pairs) {
+        fill(send, &types[i], rank, 5);
+        MPI_Allreduce(send, receive, 5, types[i].type, operators[o].op, MPI_COMM_WORLD);
+        write_result("allreduce", &types[i], operators[o].name, "world", 5, 5);
+        continue;
+      }
+      check_reductions(&types[i], operators[o].name, operators[o].op, MPI_COMM_WORLD, "world", 7);
+      check_reductions(&types[i], operators[o].name, operators[o].op, half, "half", 3);
+    }
+  }
+}
+
+static void check_communicators(const struct communicator* comms, size_t many) {
+  MPI_Op ordered, unordered;
+  MPI_Datatype map, gapped = spaced();
+  MPI_Type_contiguous(2, MPI_UNSIGNED, &map);
+  MPI_Type_commit(&map);
+  MPI_Op_create(compose, 0, &ordered);
+  MPI_Op_create(add_numbers, 1, &unordered);
+  const struct type maps = {"map", map, kInteger}, gaps = {"gapped", gapped, kInteger},
+                    ints = {"MPI_INT", MPI_INT, kInteger};
+  for (size_t c = 0; c < many; ++c) {
+    for (int count = 0; count < 200; count = count * 10 + 1) {
+      check_reductions(&ints, "sum", MPI_SUM, comms[c].comm, comms[c].name, count);
+      check_reductions(&ints, "user", unordered, comms[c].comm, comms[c].name, count);
+      check_reductions(&maps, "user-ordered", ordered, comms[c].comm, comms[c].name, count);
+      for (int i = 0; i < type_count; i += 5)
+        check_moves(&types[i], comms[c].comm, comms[c].name, count);
+      check_moves(&gaps, comms[c].comm, comms[c].name, count);
+    }
+  }
+  MPI_Op_free(&ordered);
+  MPI_Op_free(&unordered);
+  MPI_Type_free(&map);
+  MPI_Type_free(&gapped);
+}
+
 int main(int argument_count, char** arguments) {
   MPI_Init(&argument_count, &arguments);
   int rank, ranks;
@@ -393,51 +453,14 @@ int main(int argument_count, char** arguments) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   MPI_Cart_create(MPI_COMM_WORLD, 2, sizes, periods, 0, &grid);
-  struct {
-    MPI_Comm comm;
-    const char* name;
-  } comms[] = {{MPI_COMM_WORLD, "world"},
-               {half, "half"},
-               {copy, "copy"},
-               {grid, "grid"},
-               {MPI_COMM_SELF, "self"}};
-
-  for (int i = 0; i < type_count; ++i) {
-    for (int o = 0; o < kOperators; ++o) {
-      if (!(operators[o].kinds & types[i].kind)) continue;
-      if (only_pairs) {
-        fill(send, &types[i], rank, 5);
-        MPI_Allreduce(send, receive, 5, types[i].type, operators[o].op, MPI_COMM_WORLD);
-        write_result("allreduce", &types[i], operators[o].name, "world", 5, 5);
-        continue;
-      }
-      check_reductions(&types[i], operators[o].name, operators[o].op, MPI_COMM_WORLD, "world", 7);
-      check_reductions(&types[i], operators[o].name, operators[o].op, half, "half", 3);
-    }
-  }
+  check_operators(rank, only_pairs, half);
   if (!only_pairs) {
-    MPI_Op ordered, unordered;
-    MPI_Datatype map, gapped = spaced();
-    MPI_Type_contiguous(2, MPI_UNSIGNED, &map);
-    MPI_Type_commit(&map);
-    MPI_Op_create(compose, 0, &ordered);
-    MPI_Op_create(add_numbers, 1, &unordered);
-    const struct type maps = {"map", map, kInteger}, gaps = {"gapped", gapped, kInteger},
-                      ints = {"MPI_INT", MPI_INT, kInteger};
-    for (size_t c = 0; c < sizeof(comms) / sizeof(comms[0]); ++c) {
-      for (int count = 0; count < 200; count = count * 10 + 1) {
-        check_reductions(&ints, "sum", MPI_SUM, comms[c].comm, comms[c].name, count);
-        check_reductions(&ints, "user", unordered, comms[c].comm, comms[c].name, count);
-        check_reductions(&maps, "user-ordered", ordered, comms[c].comm, comms[c].name, count);
-        for (int i = 0; i < type_count; i += 5)
-          check_moves(&types[i], comms[c].comm, comms[c].name, count);
-        check_moves(&gaps, comms[c].comm, comms[c].name, count);
-      }
-    }
-    MPI_Op_free(&ordered);
-    MPI_Op_free(&unordered);
-    MPI_Type_free(&map);
-    MPI_Type_free(&gapped);
+    const struct communicator comms[] = {{MPI_COMM_WORLD, "world"},
+                                         {half, "half"},
+                                         {copy, "copy"},
+                                         {grid, "grid"},
+                                         {MPI_COMM_SELF, "self"}};
+    check_communicators(comms, sizeof(comms) / sizeof(comms[0]));
   }
   check_many(copy, half);
   MPI_Comm_free(&half);

@@ -87,65 +87,92 @@ program fortran
   write (folder, '(A, A, I0)') trim(folder), '/', rank
   open (unit=10, file=trim(folder), action='write', status='replace')
 
-  values = [(10 * rank + i, i = 1, 6)]
-  call MPI_Bcast(values, 6, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, error)
-  write (10, *) 'broadcast', values, error
-  sums = [(rank + i, i = 1, 6)]
-  call MPI_Allreduce(MPI_IN_PLACE, sums, 6, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
-  write (10, *) 'in place', sums
-  if (rank == 0) then
-    call MPI_Reduce(MPI_IN_PLACE, values, 6, MPI_INTEGER, MPI_MAX, 0, MPI_COMM_WORLD, error)
-    write (10, *) 'in place at the root', values
-  else
-    call MPI_Reduce(sums, values, 6, MPI_INTEGER, MPI_MAX, 0, MPI_COMM_WORLD, error)
-  end if
+  call check_reductions()
+  call check_addresses()
+  call check_parts()
+  call check_operators()
+  call check_requests()
+  call check_communicators()
+  close (10)
+  call end_in_c()
+contains
+  subroutine check_reductions()
+    values = [(10 * rank + i, i = 1, 6)]
+    call MPI_Bcast(values, 6, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, error)
+    write (10, *) 'broadcast', values, error
+    sums = [(rank + i, i = 1, 6)]
+    call MPI_Allreduce(MPI_IN_PLACE, sums, 6, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+    write (10, *) 'in place', sums
+    if (rank == 0) then
+      call MPI_Reduce(MPI_IN_PLACE, values, 6, MPI_INTEGER, MPI_MAX, 0, MPI_COMM_WORLD, error)
+      write (10, *) 'in place at the root', values
+    else
+      call MPI_Reduce(sums, values, 6, MPI_INTEGER, MPI_MAX, 0, MPI_COMM_WORLD, error)
+    end if
+  end subroutine
 
   ! Absolute addresses.
-  sums = [(100 * rank + i, i = 1, 6)]
-  call MPI_Get_address(values(2), addresses(1), error)
-  call MPI_Get_address(sums(3), addresses(2), error)
-  call MPI_Type_create_hindexed(2, [2, 3], addresses, MPI_INTEGER, both, error)
-  call MPI_Type_commit(both, error)
-  call MPI_Bcast(MPI_BOTTOM, 1, both, 0, MPI_COMM_WORLD, error)
-  call MPI_Type_free(both, error)
-  write (10, *) 'addresses', values(2:3), sums(3:5)
+  subroutine check_addresses()
+    sums = [(100 * rank + i, i = 1, 6)]
+    call MPI_Get_address(values(2), addresses(1), error)
+    call MPI_Get_address(sums(3), addresses(2), error)
+    call MPI_Type_create_hindexed(2, [2, 3], addresses, MPI_INTEGER, both, error)
+    call MPI_Type_commit(both, error)
+    call MPI_Bcast(MPI_BOTTOM, 1, both, 0, MPI_COMM_WORLD, error)
+    call MPI_Type_free(both, error)
+    write (10, *) 'addresses', values(2:3), sums(3:5)
+  end subroutine
 
-  do i = 1, ranks
-    counts(i) = mod(i, 2) + 1
-    offsets(i) = 2 * (ranks - i)
-  end do
-  all = -1
-  call MPI_Gatherv(sums, counts(rank + 1), MPI_INTEGER, all, counts, offsets, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
-  if (rank == 0) write (10, *) 'gathered', all(1:2 * ranks)
-  call MPI_Allgather(sums, 2, MPI_INTEGER, all, 2, MPI_INTEGER, MPI_COMM_WORLD, error)
-  write (10, *) 'allgathered', all(1:2 * ranks)
+  subroutine check_parts()
+    do i = 1, ranks
+      counts(i) = mod(i, 2) + 1
+      offsets(i) = 2 * (ranks - i)
+    end do
+    all = -1
+    call MPI_Gatherv(sums, counts(rank + 1), MPI_INTEGER, all, counts, offsets, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+    if (rank == 0) write (10, *) 'gathered', all(1:2 * ranks)
+    call MPI_Allgather(sums, 2, MPI_INTEGER, all, 2, MPI_INTEGER, MPI_COMM_WORLD, error)
+    write (10, *) 'allgathered', all(1:2 * ranks)
+  end subroutine
 
   ! An operator that does not commute, freed before it has done its work.
-  do turn = 1, 2
-    values = [(rank + i, i = 1, 6)]
-    call MPI_Op_create(compose, .false., op, error)
-    if (turn == 1) then
-      call MPI_Allreduce(values, sums, 3, MPI_2INTEGER, op, MPI_COMM_WORLD, error)
-      call MPI_Op_free(op, error)
-    else
-      call MPI_Iallreduce(values, sums, 3, MPI_2INTEGER, op, MPI_COMM_WORLD, requests(1), error)
-      call MPI_Op_free(op, error)
-      call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
-    end if
-    write (10, *) 'composed', sums
-  end do
+  subroutine check_operators()
+    do turn = 1, 2
+      values = [(rank + i, i = 1, 6)]
+      call MPI_Op_create(compose, .false., op, error)
+      if (turn == 1) then
+        call MPI_Allreduce(values, sums, 3, MPI_2INTEGER, op, MPI_COMM_WORLD, error)
+        call MPI_Op_free(op, error)
+      else
+        call MPI_Iallreduce(values, sums, 3, MPI_2INTEGER, op, MPI_COMM_WORLD, requests(1), error)
+        call MPI_Op_free(op, error)
+        call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+      end if
+      write (10, *) 'composed', sums
+    end do
+  end subroutine
 
   ! Requests, in all ways.
-  call MPI_Comm_dup(MPI_COMM_WORLD, copy, error)
-  call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), rank, half, error)
-  do turn = 1, 7
-    all = 10 * rank + turn
-    call MPI_Type_vector(3, 1, 2, MPI_INTEGER, spaced, error)
-    call MPI_Type_commit(spaced, error)
-    call MPI_Ibcast(all, 1, spaced, 0, MPI_COMM_WORLD, requests(1), error)
-    call MPI_Type_free(spaced, error)
-    call MPI_Iallreduce(rank + turn, values, 1, MPI_INTEGER, MPI_SUM, copy, requests(2), error)
-    call MPI_Ibarrier(half, requests(3), error)
+  subroutine check_requests()
+    call MPI_Comm_dup(MPI_COMM_WORLD, copy, error)
+    call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), rank, half, error)
+    do turn = 1, 7
+      all = 10 * rank + turn
+      call MPI_Type_vector(3, 1, 2, MPI_INTEGER, spaced, error)
+      call MPI_Type_commit(spaced, error)
+      call MPI_Ibcast(all, 1, spaced, 0, MPI_COMM_WORLD, requests(1), error)
+      call MPI_Type_free(spaced, error)
+      call MPI_Iallreduce(rank + turn, values, 1, MPI_INTEGER, MPI_SUM, copy, requests(2), error)
+      call MPI_Ibarrier(half, requests(3), error)
+      call complete()
+      write (10, *) 'requests', turn, all(1:6), values(1), requests(1) == MPI_REQUEST_NULL
+    end do
+    call MPI_Comm_free(half, error)
+    call MPI_Comm_free(copy, error)
+  end subroutine
+
+  ! The three requests, in one way each turn.
+  subroutine complete()
     select case (turn)
     case (1)
       call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE, error)
@@ -178,36 +205,33 @@ program fortran
         call MPI_Wait(requests(i), MPI_STATUS_IGNORE, error)
       end do
     end select
-    write (10, *) 'requests', turn, all(1:6), values(1), requests(1) == MPI_REQUEST_NULL
-  end do
-  call MPI_Comm_free(half, error)
-  call MPI_Comm_free(copy, error)
+  end subroutine
 
   ! Communicators of the other functions that make one.
-  call MPI_Cart_create(MPI_COMM_WORLD, 1, [ranks], [.true.], .false., copy, error)
-  call MPI_Cart_sub(copy, [.true.], half, error)
-  call add('cart_sub', half)
-  call add('cart', copy)
-  call MPI_Graph_create(MPI_COMM_WORLD, ranks, [(i, i = 1, ranks)], [(mod(i, ranks), i = 1, ranks)], .false., copy, error)
-  call add('graph', copy)
+  subroutine check_communicators()
+    call MPI_Cart_create(MPI_COMM_WORLD, 1, [ranks], [.true.], .false., copy, error)
+    call MPI_Cart_sub(copy, [.true.], half, error)
+    call add('cart_sub', half)
+    call add('cart', copy)
+    call MPI_Graph_create(MPI_COMM_WORLD, ranks, [(i, i = 1, ranks)], [(mod(i, ranks), i = 1, ranks)], .false., copy, error)
+    call add('graph', copy)
 #ifdef HAS_DIST_GRAPH
-  call MPI_Dist_graph_create(MPI_COMM_WORLD, 1, [rank], [1], [mod(rank + 1, ranks)], MPI_UNWEIGHTED, MPI_INFO_NULL, &
-                             .false., copy, error)
-  call add('dist_graph', copy)
+    call MPI_Dist_graph_create(MPI_COMM_WORLD, 1, [rank], [1], [mod(rank + 1, ranks)], MPI_UNWEIGHTED, MPI_INFO_NULL, &
+                               .false., copy, error)
+    call add('dist_graph', copy)
 #endif
-  call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [mod(rank + ranks - 1, ranks)], MPI_UNWEIGHTED, 1, &
-                                      [mod(rank + 1, ranks)], MPI_UNWEIGHTED, MPI_INFO_NULL, .false., copy, error)
-  call add('dist_graph_adjacent', copy)
-  call MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, copy, error)
-  call add('split_type', copy)
-  call MPI_Comm_idup(MPI_COMM_WORLD, copy, requests(1), error)
-  call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
-  ! Its first collective that may wait for others.
-  call MPI_Barrier(copy, error)
-  call add('idup', copy)
-  close (10)
-  call end_in_c()
-contains
+    call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [mod(rank + ranks - 1, ranks)], MPI_UNWEIGHTED, 1, &
+                                        [mod(rank + 1, ranks)], MPI_UNWEIGHTED, MPI_INFO_NULL, .false., copy, error)
+    call add('dist_graph_adjacent', copy)
+    call MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, copy, error)
+    call add('split_type', copy)
+    call MPI_Comm_idup(MPI_COMM_WORLD, copy, requests(1), error)
+    call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+    ! Its first collective that may wait for others.
+    call MPI_Barrier(copy, error)
+    call add('idup', copy)
+  end subroutine
+
   subroutine add(name, comm)
     character(len=*), intent(in) :: name
     COMMUNICATOR :: comm

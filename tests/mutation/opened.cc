@@ -54,7 +54,7 @@ constexpr const char* kCommands[] = {"draw f -o page --svg picture --show load",
                                      "show f --format json",
                                      "show f --blocks 5",
                                      "simulate f --bytes 1000",
-                                     "trace f --bytes 1000 -o trace",
+                                     "simulate f --bytes 1000 --trace trace",
                                      "image build f --board boards/linux-x86_64 --release 1.0.0 "
                                      "-o image-%r",
                                      "export msccl f -o out",

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 
 namespace espalier::mutation {
@@ -93,11 +93,9 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
       }
     }
   };
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t k = 0; k < count; ++k) {
-    each(table[k].name, table[k].collective, [&](const CollectiveParameters& parameters) {
-      return Programs(programs_of(table[k], parameters));
+  for (const Algorithm& one : algorithms()) {
+    each(one.name, one.collective, [&](const CollectiveParameters& parameters) {
+      return Programs(programs_of(one, parameters));
     });
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {

@@ -10,7 +10,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier {
@@ -56,15 +56,13 @@ void anywhere() {
       "## Any topology, bytes of the longest descriptor by ranks\n\n| collective | algorithm |");
   for (const std::uint32_t ranks : kRanks) std::printf(" %u |", ranks);
   std::printf("\n|---|---|%s\n", "---|---|---|---|---|---|");
-  std::uint32_t count = 0;
-  const Algorithm* all = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (all[i].where != Where::kAnywhere) continue;
-    std::printf("| %s | %s |", collective_name(all[i].collective), all[i].name);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kAnywhere) continue;
+    std::printf("| %s | %s |", collective_name(algorithm.collective), algorithm.name);
     for (std::uint32_t ranks : kRanks) {
-      Longest longest = longest_of(all[i], {.ranks = ranks});
+      Longest longest = longest_of(algorithm, {.ranks = ranks});
       // Some are for odd numbers of ranks only.
-      if (longest.rank == 0) longest = longest_of(all[i], {.ranks = ranks - 1});
+      if (longest.rank == 0) longest = longest_of(algorithm, {.ranks = ranks - 1});
       std::printf(" %s |", cell(longest.rank).c_str());
     }
     std::printf("\n");
@@ -82,18 +80,16 @@ void fat_trees() {
       "| collective | algorithm |");
   for (const Tree& tree : kTrees) std::printf(" k=%u, h=%u |", tree.arity, tree.height);
   std::printf("\n|---|---|---|---|---|---|---|---|\n");
-  std::uint32_t count = 0;
-  const Algorithm* all = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (all[i].where != Where::kFatTree) continue;
-    std::printf("| %s | %s |", collective_name(all[i].collective), all[i].name);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.where != Where::kFatTree) continue;
+    std::printf("| %s | %s |", collective_name(algorithm.collective), algorithm.name);
     for (const Tree& tree : kTrees) {
       CollectiveParameters parameters;
       parameters.ranks = 1;
       for (std::uint32_t level = 0; level < tree.height; ++level) parameters.ranks *= tree.arity;
       parameters.arity = tree.arity;
       parameters.height = tree.height;
-      const Longest longest = longest_of(all[i], parameters);
+      const Longest longest = longest_of(algorithm, parameters);
       std::printf(" %s, %s |", cell(longest.rank).c_str(), cell(longest.router).c_str());
     }
     std::printf("\n");

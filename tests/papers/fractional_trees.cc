@@ -4,9 +4,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "collectives/algorithms/searched/fractional_direct.h"
-#include "collectives/algorithms/searched/simplex_family.h"
-#include "collectives/cost/fractional.h"
+#include "collectives/search/fractional_direct.h"
+#include "collectives/search/simplex_family.h"
+#include "tests/papers/cost/fractional.h"
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
 #include "tools/report/line_plot.h"

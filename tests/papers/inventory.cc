@@ -5,7 +5,7 @@
 #include <span>
 
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 #include "tests/csv_line.h"
 
 namespace espalier::papers {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/cost/leaf_queues.h"
+#include "tests/papers/cost/leaf_queues.h"
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
 

@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/algorithms/trees/postal.h"
-#include "collectives/cost/alpha.h"
 #include "espalier/topology/topology.h"
+#include "tests/papers/cost/alpha.h"
 #include "tests/papers/item.h"
 #include "tests/papers/postal_runs.h"
 #include "tests/papers/proven.h"
@@ -212,9 +213,7 @@ class Mesh {
   }
   [[nodiscard]] double time(std::uint32_t hundredths, const std::vector<std::uint32_t>& node_of,
                             const PostalNetwork& network) const {
-    CollectiveParameters parameters;
-    parameters.ranks = topology_->ranks();
-    parameters.topology_digest = topology_->digest();
+    CollectiveParameters parameters = topology_parameters(*topology_);
     parameters.ratio_numerator = hundredths;
     parameters.ratio_denominator = 100;
     return simulated_time(

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collectives/algorithms/trees/postal.h"
-#include "collectives/cost/alpha.h"
+#include "tests/papers/cost/alpha.h"
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
 #include "tools/report/line_plot.h"

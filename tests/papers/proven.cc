@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "base/testing/results.h"
-#include "collectives/algorithms/searched/fractional_mesh.h"
-#include "espalier/collectives/algorithms/searched.h"
+#include "collectives/algorithms/testing/parameters.h"
+#include "collectives/search/fractional_mesh.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 #include "planner/make/shape.h"
@@ -16,10 +17,7 @@ namespace {
 
 CollectiveParameters parameters_of(const topology::Topology& topology, const topology::Shape& shape,
                                    const Question& question) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = question.root;
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology, question.root);
   set_shape(shape, parameters);
   parameters.run_length = question.run_length;
   parameters.radix = question.radix;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "collectives/cost/fractional.h"
+#include "tests/papers/cost/fractional.h"
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
 

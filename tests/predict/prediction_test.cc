@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/predict/predict.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
@@ -101,10 +102,7 @@ void compare(const PredictionCase& one, Errors& errors) {
 
 CollectiveParameters parameters_for(const topology::Topology& topology,
                                     const topology::Shape& shape, std::uint32_t root) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
+  CollectiveParameters parameters = topology_parameters(topology, root);
   set_shape(shape, parameters);
   return parameters;
 }
@@ -122,10 +120,7 @@ void each_schedule(const topology::Topology& topology, const With& with) {
     with({title, topology, std::move(programs)});
     if (lowered && report.changed) with({title + ", hop by hop", topology, *std::move(lowered)});
   };
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Algorithm& algorithm = table[i];
+  for (const Algorithm& algorithm : algorithms()) {
     for (const std::uint32_t root : {0u, topology.ranks() / 2}) {
       if (root != 0 && !has_root(algorithm.collective)) continue;
       CollectiveParameters parameters = parameters_for(topology, shape, root);

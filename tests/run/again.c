@@ -80,7 +80,7 @@ int main(int count, char** words) {
   if (count != 4 && count != 8) return 2;
   const int loads = strcmp(words[2], "load") == 0;
   const int times = atoi(words[3]);
-  espalier_join_options options = ESPALIER_JOIN_OPTIONS;
+  espalier_join_options options = espalier_default_join_options();
   if (count == 8) {
     options.method = ESPALIER_FILE;
     options.folder = words[4];

@@ -1,4 +1,4 @@
-"""Runs the espalier command for the tests of this folder. The programs: $ESPALIER, $ESPALIER_NODE (or build/)."""
+"""Runs the espalier command for tests. The programs: $ESPALIER, $ESPALIER_NODE (or build/)."""
 import json
 import os
 import pathlib
@@ -11,6 +11,13 @@ NODE = os.environ.get("ESPALIER_NODE", str(ROOT / "build/firmware/node/espalier-
 
 def call(*words, program=COMMAND):
     return subprocess.run([program, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def said(*words):
+    """The command's stdout; its one line of complaint is an AssertionError."""
+    done = call(*words)
+    assert done.returncode == 0, f"espalier {' '.join(map(str, words))}: {done.stderr}"
+    return done.stdout
 
 
 def run(*words):
@@ -30,7 +37,5 @@ def kept(collective):
 
 
 def compile(path, topology, collective="broadcast", algorithm="two-tree", root=0):
-    done = call("compile", "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--root", root,
-                "-o", path)
-    assert done.returncode == 0, done.stderr
+    said("compile", "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--root", root, "-o", path)
     return path

@@ -26,7 +26,7 @@ espalier::Result<espalier::Communicator>& world() {
 
 void sum() {
   std::vector<int> one = {1};
-  if (auto done = world()->allreduce<int>(one, espalier::Op::kSum); !done) {
+  if (auto done = world()->allreduce(one, espalier::Op::kSum); !done) {
     fail(done.error().message);
   }
   if (one[0] != static_cast<int>(world()->size())) fail("incorrect sum");

@@ -31,21 +31,21 @@ int check(espalier::Communicator& world) {
   for (const std::uint64_t count : {1u, 20'000u}) {
     Numbers own(count, me + 1), sum(count), all(count * size);
     const Numbers sums(count, size * (size + 1) / 2);
-    names += " allreduce " + run(world, allreduce<std::int64_t>(own, sum, espalier::Op::kSum));
+    names += " allreduce " + run(world, allreduce(own, sum, espalier::Op::kSum));
     is_right = is_right && sum == sums;
     sum = own;
-    names += " in-place " + run(world, allreduce<std::int64_t>(sum, sum, espalier::Op::kSum));
+    names += " in-place " + run(world, allreduce(sum, sum, espalier::Op::kSum));
     is_right = is_right && sum == sums;
     Numbers data(count, me == 0 ? 7 : 0);
-    names += " broadcast " + run(world, broadcast<std::int64_t>(data, 0));
+    names += " broadcast " + run(world, broadcast(data, 0));
     is_right = is_right && data == Numbers(count, 7);
-    names += " gather " + run(world, gather<std::int64_t>(own, all, 0));
+    names += " gather " + run(world, gather(own, all, 0));
     for (std::uint32_t rank = 0; me == 0 && rank < size; ++rank) {
       is_right = is_right && all[rank * count] == rank + 1;
     }
   }
   auto half = world.split(me % 2);
-  is_right = is_right && half && half->front().barrier();
+  is_right = is_right && half && (*half)->barrier();
   if (me == 0) std::printf("%s\n", names.c_str() + 1);
   if (!is_right) std::fprintf(stderr, "image_calls: rank %u has a wrong result\n", me);
   return is_right ? 0 : 1;

@@ -150,21 +150,23 @@ class Images(unittest.TestCase):
         path.write_bytes(path.read_bytes() + b"x")
         self.call(*words, status=1)
 
+    def what(self, option=None, value=None):
+        """Arguments that build an image; if given, with another value of the option."""
+        words = ["build", self.broadcast, "--board", BOARD, "--node", 0, "--release", "1.0.0", "-o", self.path / "x.img"]
+        if option is not None:
+            words[words.index(option) + 1] = value
+        return words
+
     def test_bad_input(self):
-        what = ["build", self.broadcast, "--board", BOARD, "--node", 0, "--release", "1.0.0", "-o", self.path / "x.img"]
+        what = self.what()
 
         def refused(words, *says):
             self.refused(*words, says=says)
 
-        def other(option, value):
-            words = list(what)
-            words[words.index(option) + 1] = value
-            return words
-
-        refused(other("--release", "1.2"), "--release '1.2'", "1.2.3")
-        refused(other("--release", "256.0.0"), "255")
-        refused(other("--node", 4), "--node", "3")
-        refused(other("--board", self.path / "nothing"), "nothing")
+        refused(self.what("--release", "1.2"), "--release '1.2'", "1.2.3")
+        refused(self.what("--release", "256.0.0"), "255")
+        refused(self.what("--node", 4), "--node", "3")
+        refused(self.what("--board", self.path / "nothing"), "nothing")
         refused([*what, "--counter", -1], "--counter")
         refused([*what, "--key", self.public], "0600")
         refused(["build", self.broadcast, self.broadcast, *what[2:]], "both broadcast by two-tree, root 0")
@@ -176,12 +178,14 @@ class Images(unittest.TestCase):
         refused(["build", self.broadcast, five, *what[2:]], "complete:5", "complete:4", "one topology")
         refused(["show", self.broadcast], "no image")
         refused(["sign", self.path / "nothing", "--key", self.key], "nothing")
-        board = self.path / "board.textproto"
+
+    def test_bad_boards(self):
+        board, what = self.path / "board.textproto", self.what()
         good = (BOARD / "board.textproto").read_text()
 
         def with_board(text, *says):
             board.write_text(text)
-            self.refused(*other("--board", board), says=["board.textproto", *says])
+            self.refused(*self.what("--board", board), says=["board.textproto", *says])
 
         with_board("name: ", "line 1")
         with_board(good.replace('"linux-x86_64"', '"a b"'), "line 3", "'a b'")
@@ -193,20 +197,6 @@ class Images(unittest.TestCase):
                                 ('provider: "tcp"', "eager_bytes: 256", "eager_bytes"), ("kind: OFI", "", "no fabric kind")):
             self.assertIn(old, good)
             with_board(good.replace(old, new), "line 4", words)
-        # What the firmware is built with is read by limits.py. Both take and refuse the same.
-        folder = self.path / "linux-x86_64"
-        folder.mkdir()
-        for old, new, is_right in (("", "", True), ("unit_bytes: 16", "unit_bytes: 65", False), ("bytes: 1048576", "bytes: 20480", False),
-                                   ("block_bytes: 4096", "block_bytes: 100", False), ("selections: 4", "selections: 0", True),
-                                   ("selections: 4", "selections: 5", False), ("limits {", "limits { max_mtu: 95", False),
-                                   ("limits {", "limits { max_mtu: 96", True), ("limits {", "limits { room_bytes: 63", False),
-                                   ("limits {", "limits { room_events: 0", False), ("limits {", "limits { window: 65", False)):
-            self.assertIn(old, good)
-            (folder / "board.textproto").write_text(good.replace(old, new))
-            built = espalier.call("macros", folder / "board.textproto", espalier.ROOT / "proto", program=espalier.ROOT / "boards/limits.py")
-            image = espalier.call("image", *other("--board", folder))
-            with self.subTest(new=new):
-                self.assertEqual((built.returncode, image.returncode), (0, 0) if is_right else (2, 2), built.stderr + image.stderr)
         with_board(good.replace("fabric {", "fabrics {"), "line 4", "fabrics")
         with_board(good.replace("unit_bytes: 16", "unit_bytes: 65"), "unit_bytes")
         with_board(good.replace("limits {", "limits { links: 129"), "links is 129", "1 to 128")
@@ -218,10 +208,27 @@ class Images(unittest.TestCase):
                                 ("limits {", "limits { actions: 4", ["has 5 actions, of at most 4", "a.esp", "node 2"]),
                                 ("limits {", 'position { topology: "complete:5" }\nlimits {', ["complete:5"])):
             board.write_text(good.replace(old, new))
-            refused(["build", self.allreduce, "--board", board, "--node", 2, *what[6:]], *words)
+            self.refused(*["build", self.allreduce, "--board", board, "--node", 2, *what[6:]], says=words)
         board.write_text(good.replace("limits {", "limits { rotated_scratch: false"))
         rotated = espalier.compile(self.path / "r.esp", "complete:4", "allgather", "bruck")
-        refused(["build", rotated, "--board", board, *what[4:]], "has rotated scratch", "rotated_scratch: true", "r.esp")
+        self.refused(*["build", rotated, "--board", board, *what[4:]], says=["has rotated scratch", "rotated_scratch: true", "r.esp"])
+
+    def test_limits(self):
+        good = (BOARD / "board.textproto").read_text()
+        # What the firmware is built with is read by limits.py. Both take and refuse the same.
+        folder = self.path / "linux-x86_64"
+        folder.mkdir()
+        for old, new, is_right in (("", "", True), ("unit_bytes: 16", "unit_bytes: 65", False), ("bytes: 1048576", "bytes: 20480", False),
+                                   ("block_bytes: 4096", "block_bytes: 100", False), ("selections: 4", "selections: 0", True),
+                                   ("selections: 4", "selections: 5", False), ("limits {", "limits { max_mtu: 95", False),
+                                   ("limits {", "limits { max_mtu: 96", True), ("limits {", "limits { room_bytes: 63", False),
+                                   ("limits {", "limits { room_events: 0", False), ("limits {", "limits { window: 65", False)):
+            self.assertIn(old, good)
+            (folder / "board.textproto").write_text(good.replace(old, new))
+            built = espalier.call("macros", folder / "board.textproto", espalier.ROOT / "proto", program=espalier.ROOT / "boards/limits.py")
+            image = espalier.call("image", *self.what("--board", folder))
+            with self.subTest(new=new):
+                self.assertEqual((built.returncode, image.returncode), (0, 0) if is_right else (2, 2), built.stderr + image.stderr)
 
     def test_spares(self):
         meshed = self.path / "m.esp"

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   if (!world) return fail(world.error().message) + 1;
   const std::uint32_t ranks = world->size();
   std::array<std::int64_t, 1> sum = {world->rank() + 1};
-  if (auto done = world->allreduce<std::int64_t>(sum, espalier::Op::kSum); !done) {
+  if (auto done = world->allreduce(sum, espalier::Op::kSum); !done) {
     return fail(done.error().message);
   }
   if (sum[0] != std::int64_t{ranks} * (ranks + 1) / 2) return fail("incorrect sum");
@@ -36,11 +36,11 @@ int main(int argc, char** argv) {
   // Takes no memory of its own: limits_test.py leaves it little, and the library must say so.
   static std::array<float, 10'000> data;
   data.fill(world->rank() < 2 ? 3.0F : 0.0F);
-  if (auto done = halves->front().broadcast<float>(data, 0); !done) {
+  if (auto done = (*halves)->broadcast(data, 0); !done) {
     return fail(done.error().message);
   }
   if (data.back() != 3.0F) return fail("incorrect broadcast");
-  halves->clear();
+  halves->reset();
   if (auto done = world->barrier(); !done) return fail(done.error().message);
   if (world->rank() == 0) std::printf("%u processes joined\n", ranks);
   return 0;

@@ -53,7 +53,6 @@ def commands(folder):
     for name in ("verify", "show", "simulate", "run"):
         yield "a schedule file", [name, "FILE"]
     yield "a schedule file", ["draw", "FILE", "-o", out]
-    yield "a schedule file", ["trace", "FILE", "-o", out]
     yield "a schedule file", ["export", "msccl", "FILE", "-o", out]
     yield "a topology file", ["topology", "file:FILE"]
     yield "an embedding file", ["verify", "--topology", "mesh:2x2", "--collective", "broadcast", "--embedding", "FILE"]
@@ -143,7 +142,7 @@ def outputs(schedule):
     yield ["draw", schedule, "-o", "FILE"]
     yield ["draw", schedule, "--svg", "FILE"]
     yield ["topology", "ring:4", "--svg", "FILE"]
-    yield ["trace", schedule, "--bytes", "64", "-o", "FILE"]
+    yield ["simulate", schedule, "--bytes", "64", "--trace", "FILE"]
     yield ["run", *ring, "--trace", "FILE"]
     yield ["export", "msccl", schedule, "-o", "FILE"]
     yield ["export", "mscclpp", schedule, "-o", "FILE"]

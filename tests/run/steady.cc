@@ -35,7 +35,7 @@ int main() {
       for (std::size_t i = 0; i < count; ++i) {
         sum[i] = rounds * 1'000'003 + static_cast<std::int64_t>(i) + world->rank();
       }
-      if (auto done = world->allreduce<std::int64_t>(sum, espalier::Op::kSum); !done) {
+      if (auto done = world->allreduce(sum, espalier::Op::kSum); !done) {
         return fail("round " + std::to_string(rounds) + ": " + done.error().message);
       }
       for (std::size_t i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ int main() {
     }
     pollfd input = {0, POLLIN, 0};
     if (world->rank() == 0) goes_on[0] = poll(&input, 1, 0) == 0 ? 1 : 0;
-    if (auto done = world->broadcast<std::uint8_t>(goes_on, 0); !done) {
+    if (auto done = world->broadcast(goes_on, 0); !done) {
       return fail(done.error().message);
     }
   }

@@ -67,7 +67,7 @@ Result<void> allreduce(Communicator& communicator, std::uint64_t number) {
   for (std::uint64_t i = 0; i < data.size(); ++i) {
     data[i] = value(number, i) + communicator.rank();
   }
-  auto done = communicator.allreduce<std::int64_t>(data, Op::kSum);
+  auto done = communicator.allreduce(data, Op::kSum);
   if (!done) return done;
   const std::int64_t ranks = communicator.size();
   for (std::uint64_t i = 0; i < data.size(); ++i) {

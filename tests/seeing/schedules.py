@@ -1,22 +1,10 @@
 """Schedule files and the output of `espalier show` for them, for the tests of this folder."""
 import json
-import os
 import pathlib
-import subprocess
+import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
-
-
-def call(*words):
-    return subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-
-
-def espalier(*words):
-    """The command's stdout; its one line of complaint is an AssertionError."""
-    done = call(*words)
-    assert done.returncode == 0, f"espalier {' '.join(map(str, words))}: {done.stderr}"
-    return done.stdout
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "run"))
+from espalier import COMMAND, ROOT, call, said as espalier  # noqa: E402,F401
 
 
 def compile(path, topology, collective, algorithm, *more):

@@ -18,9 +18,9 @@ class Traces(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def trace(self, file, *words):
+    def trace(self, command, file, *words):
         out = self.path / "trace.json"
-        schedules.espalier("trace", file, "-o", out, *words)
+        schedules.espalier(command, file, "--trace", out, *words)
         trace = json.loads(out.read_text())
         self.assertEqual(traces.check(trace), [])
         shown = schedules.Shown(file, trace["otherData"]["blocks"])
@@ -37,24 +37,19 @@ class Traces(unittest.TestCase):
             with self.subTest(what=what):
                 file = self.compile(*what)
                 size = [] if what[1] == "barrier" else ["--bytes", "64KiB"]
-                self.trace(file, *size)
-                self.trace(file, *size, "--jitter", "2", "--seed", "7")
+                self.trace("simulate", file, *size)
+                self.trace("simulate", file, *size, "--jitter", "2", "--seed", "7")
 
     def test_real(self):
         for what in (("mesh:4x4", "broadcast", "two-tree"), ("fattree:k=4,h=2,c=1", "allgather", "leaf"),
                      ("complete:16", "allreduce", "two-tree")):
             with self.subTest(what=what):
-                trace = self.trace(self.compile(*what), "--bytes", "64KiB", "--provider", "shm")
+                trace = self.trace("run", self.compile(*what), "--bytes", "64KiB", "--provider", "mem", "--warmup", "1")
                 self.assertIn("CLOCK_MONOTONIC", trace["otherData"]["clock"])
 
-    def test_run_and_simulate_write_them_too(self):
+    def test_the_last_of_several_collectives(self):
         file = self.compile("complete:4", "broadcast", "chain")
-        for words in (["simulate", file, "--bytes", "1KiB"], ["run", file, "--bytes", "8,4KiB", "--provider", "shm", "--repeat", "3"]):
-            out = self.path / f"{words[0]}.json"
-            schedules.espalier(*words, "--trace", out)
-            trace = json.loads(out.read_text())
-            self.assertEqual(traces.check(trace), [])
-            self.assertEqual(traces.compare(trace, schedules.Shown(file, trace["otherData"]["blocks"])), [])
+        self.trace("run", file, "--bytes", "8,4KiB", "--provider", "mem", "--repeat", "3")
 
     def test_bad_input(self):
         file = self.compile("complete:4", "broadcast", "chain")
@@ -63,17 +58,17 @@ class Traces(unittest.TestCase):
         for words, text in ((["draw", file], "nothing to write"), (["draw", file, "-o", out, "--show", "all"], "step, trees or load"),
                             (["draw", file, "-o", out, "--step", "99"], "--step"), (["draw", file, "-o", out, "--blocks", "0"], "--blocks"),
                             (["draw", file, "-o", out, "--trace", self.path / "no.json"], "not a trace"),
-                            (["draw", self.path / "no.json", "-o", out], "no.json"), (["trace", file, "-o", out], "no --bytes"),
-                            (["trace", file, "-o", out, "--bytes", "1", "--provider", "pigeon"], "pigeon"),
-                            (["trace", file, "--bytes", "1"], "--output"),
-                            (["trace", file, "-o", out, "--bytes", "900GiB"], "fewer bytes"),
-                            (["trace", file, "-o", self.path / "none" / "out", "--bytes", "1"], "none/out")):
+                            (["draw", self.path / "no.json", "-o", out], "no.json"), (["simulate", file, "--trace", out], "no --bytes"),
+                            (["run", file, "--trace", out, "--bytes", "1", "--provider", "pigeon"], "pigeon"),
+                            (["simulate", file, "--trace", out, "--bytes", "900GiB"], "fewer bytes"),
+                            (["simulate", file, "--trace", self.path / "none" / "out", "--bytes", "1"], "none/out"),
+                            (["trace", file], "unknown command 'trace'")):
             done = schedules.call(*words)
             self.assertEqual((done.returncode, done.stderr.count("\n"), out.exists()), (2, 1, False), (words, done.stderr))
             self.assertIn(text, done.stderr)
 
     def test_the_rules_can_be_broken(self):
-        good = self.trace(self.compile("complete:4", "allreduce", "chain"), "--bytes", "8KiB")
+        good = self.trace("simulate", self.compile("complete:4", "allreduce", "chain"), "--bytes", "8KiB")
         shown = schedules.Shown(self.path / "s.esp", good["otherData"]["blocks"])
         at = {kind: next(i for i, its in enumerate(good["traceEvents"]) if its["ph"] == kind) for kind in "MXsf"}
 

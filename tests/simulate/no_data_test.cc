@@ -17,8 +17,8 @@
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "espalier/topology/topology.h"
 #include "planner/make/shape.h"
 #include "tests/whole.h"
@@ -234,11 +234,9 @@ class NoData : public ::testing::TestWithParam<const char*> {
   // Each algorithm of the tables must have been compared on one of the topologies.
   static void TearDownTestSuite() {
     if (topologies < std::size(kTopologies)) return;  // a part was asked for
-    std::uint32_t count = 0;
-    const Algorithm* table = algorithms(count);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      EXPECT_EQ(compared.count(name(table[i].collective, table[i].name)), 1u)
-          << name(table[i].collective, table[i].name);
+    for (const Algorithm& one : algorithms()) {
+      EXPECT_EQ(compared.count(name(one.collective, one.name)), 1u)
+          << name(one.collective, one.name);
     }
     for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
       EXPECT_EQ(compared.count(name(one.collective, one.name)), 1u)
@@ -282,10 +280,8 @@ class NoData : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count && !HasFailure(); ++i) {
-    const Algorithm& one = table[i];
+  for (const Algorithm& one : algorithms()) {
+    if (HasFailure()) return;
     if (!runs_on(one, parameters_)) continue;
     parameters_.send_ticks = one.takes_lambda ? 2 : 1;
     parameters_.latency_ticks = one.takes_lambda ? 3 : 1;

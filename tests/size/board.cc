@@ -261,10 +261,8 @@ Status update(espalier::Endpoint&, espalier::Slots&, const espalier::Image&) { r
 Status plan(std::uint32_t node) {
   espalier::CollectiveParameters parameters;
   parameters.ranks = espalier::kMaxLinks;
-  std::uint32_t count = 0;
-  const espalier::Algorithm* table = espalier::algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].generate(parameters, node, program) == Status::kOk) return Status::kOk;
+  for (const espalier::Algorithm& algorithm : espalier::algorithms()) {
+    if (algorithm.generate(parameters, node, program) == Status::kOk) return Status::kOk;
   }
   return Status::kUnsupported;
 }

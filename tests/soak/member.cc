@@ -172,14 +172,14 @@ class Batch {
     {
       InFlight in_flight;
       for (std::uint64_t number = 0; number < 5; ++number) {
-        if (part && !part->empty()) {
-          start(part->front(), seed_ + 17 + static_cast<std::uint64_t>(color), number, in_flight);
+        if (part && *part) {
+          start(**part, seed_ + 17 + static_cast<std::uint64_t>(color), number, in_flight);
         }
         start(world_, seed_, number, in_flight);
       }
       finish(in_flight);
     }
-    if (part) part->clear();
+    if (part) part->reset();
     note(world_.barrier());
   }
 
@@ -270,7 +270,7 @@ class Member {
       completed_ += batch.completed();
       if (!done) return done;
       std::int32_t ends[] = {orders_.has_line() ? 1 : 0};
-      if (auto agreed = world.allreduce<std::int32_t>(ends, Op::kMin); !agreed) return agreed;
+      if (auto agreed = world.allreduce(ends, Op::kMin); !agreed) return agreed;
       if (ends[0] != 0) return {};
     }
   }

@@ -1,11 +1,13 @@
 #include "tests/storm/schedule.h"
 
 #include <algorithm>
+#include <span>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/machine/affine.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
+#include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 
 namespace espalier::storm {
@@ -48,28 +50,6 @@ std::string fat_tree(Dice& dice, std::uint32_t ranks) {
   return spec;
 }
 
-// A tree of random shape over ranks and routers, and some extra links.
-std::string irregular(Dice& dice, std::uint32_t ranks) {
-  const std::uint32_t nodes = ranks + dice.number(0, 1 + ranks / 4);
-  std::string spec =
-      "custom:name: \"irregular\" ranks: " + text(ranks) + " routers: " + text(nodes - ranks);
-  std::vector<std::uint32_t> order(nodes);
-  for (std::uint32_t node = 0; node < nodes; ++node) order[node] = node;
-  dice.shuffle(order);
-  std::vector<std::vector<bool>> joined(nodes, std::vector<bool>(nodes));
-  const auto join = [&](std::uint32_t a, std::uint32_t b) {
-    if (a == b || joined[a][b]) return;
-    joined[a][b] = joined[b][a] = true;
-    spec += " link { from: " + text(a) + " to: " + text(b) +
-            " capacity: " + text(dice.one_in(3) ? dice.number(2, 3) : 1) + " }";
-  };
-  for (std::uint32_t i = 1; i < nodes; ++i) join(order[i], order[dice.number(0, i - 1)]);
-  for (std::uint32_t more = dice.number(0, nodes); more > 0; --more) {
-    join(dice.number(0, nodes - 1), dice.number(0, nodes - 1));
-  }
-  return spec;
-}
-
 // A torus, a ring, a hyperx, a three-dimensional mesh or a dragonfly.
 std::string other_grid(Dice& dice, std::uint32_t ranks) {
   const std::uint32_t rows = divisor(dice, ranks), planes = divisor(dice, rows);
@@ -104,7 +84,7 @@ std::string draw_topology(Dice& dice, std::uint32_t ranks) {
       const std::uint32_t hosts = divisor(dice, ranks);
       return "hosts:" + text(hosts) + "x" + text(ranks / hosts);
     }
-    default: return irregular(dice, ranks);
+    default: return contention::irregular_topology(dice, ranks, dice.number(0, 1 + ranks / 4));
   }
 }
 
@@ -138,10 +118,7 @@ Result<Schedule> make_schedule(const ScheduleSpec& spec) {
   schedule.topology = *std::move(topology);
   const topology::Shape shape = schedule.topology->shape();
   const BlockRule blocks = {0, spec.block_bytes};
-  CollectiveParameters parameters;
-  parameters.ranks = schedule.topology->ranks();
-  parameters.root = spec.root;
-  parameters.topology_digest = schedule.topology->digest();
+  CollectiveParameters parameters = topology_parameters(*schedule.topology, spec.root);
   parameters.window = spec.window;
   parameters.blocks = &blocks;
   parameters.blocks_count = 1;
@@ -180,8 +157,7 @@ Result<Schedule> make_schedule(const ScheduleSpec& spec) {
 
 Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks) {
   const std::uint32_t ranks = dice.number(2, most_ranks);
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
+  const std::span<const Algorithm> table = algorithms();
   const auto searched = searched::searched_algorithms();
   constexpr std::uint32_t kWindows[] = {1, 2, 3, 4, 6, 8, 8, 8, 12, 16};
   constexpr std::uint32_t kBlocks[] = {16, 32, 64, 64, 96, 256};
@@ -198,9 +174,10 @@ Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks) {
     spec.send_ticks = dice.number(1, 2);
     spec.latency_ticks = spec.send_ticks + dice.number(0, 2);
     const std::uint32_t pick =
-        dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
-    spec.algorithm = pick < count ? table[pick].name : searched[pick - count].name;
-    spec.collective = pick < count ? table[pick].collective : searched[pick - count].collective;
+        dice.number(0, static_cast<std::uint32_t>(table.size() + searched.size()) - 1);
+    spec.algorithm = pick < table.size() ? table[pick].name : searched[pick - table.size()].name;
+    spec.collective =
+        pick < table.size() ? table[pick].collective : searched[pick - table.size()].collective;
     if (!spec.topology.starts_with("complete") && dice.one_in(2)) {
       spec.links = dice.one_in(3) ? Links::kSingleSend : Links::kMultiport;
     }

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/search.h"
 
 namespace espalier::storm {
 namespace {
@@ -103,8 +103,6 @@ void SmallCluster::for_each(const std::function<void(const Plan&)>& visit) const
 
 Result<std::vector<SmallCluster>> small_clusters() {
   std::vector<SmallCluster> clusters;
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
   const auto add = [&](Collective collective, const char* name) -> Result<void> {
     for (const bool eager_copies : {true, false}) {
       auto cluster = small_cluster(collective, name, eager_copies);
@@ -113,8 +111,8 @@ Result<std::vector<SmallCluster>> small_clusters() {
     }
     return {};
   };
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (auto added = add(table[i].collective, table[i].name); !added) return fail(added.error());
+  for (const Algorithm& algorithm : algorithms()) {
+    if (auto added = add(algorithm.collective, algorithm.name); !added) return fail(added.error());
   }
   for (const auto& one : searched::searched_algorithms()) {
     if (auto added = add(one.collective, one.name); !added) return fail(added.error());

@@ -6,7 +6,10 @@
 namespace espalier::storm {
 
 WatchedEndpoint::WatchedEndpoint(Endpoint& inner, std::function<std::uint64_t()> now)
-    : incoming(inner.links()), inner_(inner), now_(std::move(now)), sent_(inner.links()) {}
+    : ForwardingEndpoint(inner),
+      incoming(inner.links()),
+      now_(std::move(now)),
+      sent_(inner.links()) {}
 
 std::uint64_t WatchedEndpoint::next_ns() const {
   std::uint64_t next = blocked_reported_ ? kNever : blocked_at;

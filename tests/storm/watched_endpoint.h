@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/hal/endpoint.h"
+#include "hal/testing/forwarding_endpoint.h"
 #include "tests/storm/plan.h"
 
 namespace espalier::storm {
@@ -38,7 +38,7 @@ struct NodeClock {
   }
 };
 
-class WatchedEndpoint final : public Endpoint {
+class WatchedEndpoint final : public ForwardingEndpoint {
  public:
   // What a node does not receive, by link.
   struct Incoming {
@@ -74,27 +74,19 @@ class WatchedEndpoint final : public Endpoint {
   // The first thing that the machine must not do; empty: none.
   [[nodiscard]] const std::string& violation() const { return violation_; }
 
-  [[nodiscard]] std::uint32_t node() const override { return inner_.node(); }
-  [[nodiscard]] std::uint32_t links() const override { return inner_.links(); }
-  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override { return inner_.peer(link); }
-  [[nodiscard]] std::uint32_t window() const override { return inner_.window(); }
-  [[nodiscard]] std::uint64_t eager_bytes() const override { return inner_.eager_bytes(); }
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
-  void release_regions() override { inner_.release_regions(); }
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override;
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
   [[nodiscard]] bool poll(Completion& completion) override;
   void release() override;
   [[nodiscard]] std::uint64_t now() override { return clock.local(now_()); }
-  void wait(std::uint64_t until) override { inner_.wait(until); }
 
  private:
   void check_post(const char* what);
   void count_operation();
   [[nodiscard]] bool arrives(const Completion& completion, std::uint64_t now_ns);
 
-  Endpoint& inner_;
   std::function<std::uint64_t()> now_;
   std::uint64_t operations_ = 0, moved_ns_ = 0, lost_ = 0, held_ = 0;
   std::vector<std::uint64_t> sent_;

@@ -140,7 +140,7 @@ void add_draw(Command app) {
                "The step in the picture, and on the page at first; default: the first one with the "
                "most transfers");
   command.text("--trace", arguments->trace,
-               "Also put this trace (of 'espalier trace') into the page");
+               "Also put this trace (of 'espalier simulate' or 'espalier run') into the page");
   add_schedule_option(command, arguments->schedule);
   command.text("--topology", arguments->topology, "Refuse the file if it is for another");
   command.set_footer(

@@ -51,7 +51,6 @@ int run(int argc, char** argv) {
   add_draw(program);
   add_simulate(program);
   add_image(program);
-  add_trace(program);
   add_export(program);
   add_import(program);
 #ifdef ESPALIER_WITH_OFI

@@ -1,6 +1,6 @@
 // espalier run: compiles, verifies, starts one process per node, runs, checks every result.
 
-#include "tools/commands/run.h"
+#include "tools/run/run.h"
 
 #include <iostream>
 #include <memory>
@@ -59,8 +59,6 @@ void check_runs(const RunOptions& options, const std::vector<ScheduleRun>& runs)
   }
 }
 
-}  // namespace
-
 void run_collective(RunOptions options) {
   if (options.ranks && options.format == Format::kJson) {
     bad_input("--ranks is for text, and JSON has every rank's row; expected one of them");
@@ -88,8 +86,6 @@ void run_collective(RunOptions options) {
   if (!results.back().right) negative("a node failed or a result is wrong");
 }
 
-namespace {
-
 constexpr const char* kRunExamples =
     "Starts one espalier-node process per node (routers that run programs are nodes, too), runs,\n"
     "and checks every rank's bytes against a plain reference; for a barrier, that no rank leaves\n"
@@ -108,6 +104,7 @@ constexpr const char* kRunExamples =
     "  espalier run --topology complete:64 --collective scan --algorithm chain --op affine \\\n"
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
+    "  espalier run broadcast.esp --bytes 64KiB --warmup 1 --trace trace.json\n"
     "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
     "  espalier run --topology complete:8 --start '6,7=qemu-aarch64 -L / \\\n"
     "      build-aarch64/firmware/node/espalier-node'\n"
@@ -124,7 +121,7 @@ void add_message_options(Command command, RunOptions& options) {
       .excludes(bytes)
       .excludes(command.option("--counts"));
   command.text("--trace", options.trace,
-               "Write the events of the last collective into this file (see 'espalier trace')");
+               "Write the events of the last collective into this file (Trace Event Format)");
   command.text("--output", options.output, "Write each rank's result to DIR/rank-N.bin");
   command.text("--events", options.events,
                "Write each node's events of the last collective to DIR/node-N.events");

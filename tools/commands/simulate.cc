@@ -208,7 +208,9 @@ void run_simulate(const SimulateOptions& arguments) {
   }
 }
 
-void add_simulate_options(Command command, SimulateOptions& options) {
+namespace {
+
+void add_message_and_link_options(Command command, SimulateOptions& options) {
   command.text("file", options.file, "The schedule file").required();
   command.text("--bytes", options.bytes,
                "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
@@ -242,13 +244,15 @@ void add_simulate_options(Command command, SimulateOptions& options) {
   add_format(command, options.format);
 }
 
+}  // namespace
+
 void add_simulate(Command app) {
   Command command =
       app.add_command("simulate", "Runs a schedule in virtual time and checks every rank's result");
   const auto arguments = std::make_shared<SimulateOptions>();
-  add_simulate_options(command, *arguments);
+  add_message_and_link_options(command, *arguments);
   command.text("--trace", arguments->trace,
-               "Also write a trace into this file (see 'espalier trace')");
+               "Write the events of the free run into this file (Trace Event Format)");
   command.flag(
       "--no-data", arguments->no_data,
       "Moves no byte and checks no result. Steps, times, link loads and events are those of a run "
@@ -260,11 +264,13 @@ void add_simulate(Command app) {
   command.set_footer(
       "Runs twice over the topology's links. In lock step it counts the steps and the demand on\n"
       "each link. Free running, with the given jitter, it measures virtual time and waits.\n"
+      "The page of 'espalier draw --trace', ui.perfetto.dev and chrome://tracing open a trace.\n"
       "Examples:\n"
       "  espalier simulate b.esp --bytes 1MiB\n"
       "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10\n"
       "  espalier simulate b.esp --bytes 1MiB --jitter 0.5 --node-jitter 2 --seed 7\n"
       "  espalier simulate b.esp --bytes 1MiB --switching store-and-forward --format json\n"
+      "  espalier simulate b.esp --bytes 64KiB --trace trace.json\n"
       "  espalier simulate gather.esp --counts 100,0,25,3000\n"
       "  espalier simulate million.esp --bytes 512KiB --no-data");
   command.set_action([arguments] { run_simulate(*arguments); });

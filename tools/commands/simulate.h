@@ -1,5 +1,5 @@
 #pragma once
-// The options of `espalier simulate`, which `espalier trace` has too. Host only.
+// The options of `espalier simulate`. Host only.
 
 #include <string>
 
@@ -21,9 +21,6 @@ struct SimulateOptions {
   double alpha = 1e-6, beta = 1e-9, jitter = 0, link_jitter = 0, node_jitter = 0;
   Format format = Format::kText;
 };
-
-// Adds the options that 'espalier trace' has too.
-void add_simulate_options(Command command, SimulateOptions& options);
 
 // Simulates, prints the report, throws Failure where something is wrong.
 void run_simulate(const SimulateOptions& options);

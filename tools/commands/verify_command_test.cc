@@ -56,10 +56,11 @@ TEST_F(VerifyCommand, WhateverOpensAScheduleChecksItsForm) {
   write(directory_ / "astray", changed_file([](Program& program) {
           if (program.node == 0) program.peers[0] = 1048575;
         }));
-  for (const char* command : {"show astray", "show astray --format json", "draw astray -o page",
-                              "draw astray --svg picture", "simulate astray --bytes 40",
-                              "trace astray --bytes 40 -o trace", "export msccl astray -o out",
-                              "export goal astray --bytes 40 -o out"}) {
+  for (const char* command :
+       {"show astray", "show astray --format json", "draw astray -o page",
+        "draw astray --svg picture", "simulate astray --bytes 40",
+        "simulate astray --bytes 40 --trace trace", "export msccl astray -o out",
+        "export goal astray --bytes 40 -o out"}) {
     expect_refused(command,
                    "'astray': not a schedule for its topology: links: rank 0, link rank 0 "
                    "-> node 1048575: complete:3 has no such link");

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/testing/child.h"
 #include "tests/directory_test.h"
 
 namespace espalier::tools {
@@ -21,15 +22,14 @@ class Writer {
   explicit Writer(const std::string& path) {
     int pipes[2];
     EXPECT_EQ(pipe(pipes), 0);
-    process_ = fork();
-    if (process_ == 0) {
+    process_ = start_child([&] {
       for (const int number : kSignals) (void)signal(number, SIG_DFL);  // nohup ignores one
       std::vector<std::uint8_t> bytes(1 << 20);
       while (true) {
         write_file(path, bytes);
         (void)!write(pipes[1], "x", 1);  // the parent reads one
       }
-    }
+    });
     close(pipes[1]);
     char one = 0;
     EXPECT_EQ(read(pipes[0], &one, 1), 1);  // the first file is written

@@ -132,7 +132,9 @@ Json parse_trace(const std::string& text) {
   std::optional<Json> trace = Json::parse(text);
   const Json* events = trace ? trace->find("traceEvents") : nullptr;
   if (events == nullptr || events->items() == nullptr) {
-    bad_input("the --trace file is not a trace; expected the output of 'espalier trace'");
+    bad_input(
+        "the --trace file is not a trace; expected what --trace of 'espalier simulate' or "
+        "'espalier run' wrote");
   }
   return *std::move(trace);
 }

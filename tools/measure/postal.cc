@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "collectives/algorithms/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
+#include "collectives/build/builder.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/topology/topology.h"
 #include "tools/common/failure.h"
@@ -144,7 +144,7 @@ std::vector<std::uint8_t> stream_file(std::uint32_t ranks, std::uint32_t block_b
     parameters.topology_digest = digest;
     parameters.blocks = &rule;
     parameters.blocks_count = 1;
-    return chain_broadcast(parameters, rank, out);
+    return find_algorithm(Collective::kBroadcast, "chain")->generate(parameters, rank, out);
   });
 }
 

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/alpha.h"
+#include "collectives/build/builder.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/selection.h"

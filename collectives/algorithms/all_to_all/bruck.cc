@@ -13,7 +13,7 @@
 // are copied to OUTPUT in the last step, when INPUT has been used: both may be the same memory. A
 // step can have as many copies as there are actions, so it is kTooLarge above 26 ranks.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -121,7 +121,8 @@ class Bruck {
 
 }  // namespace
 
-Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                        Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me,
@@ -129,10 +130,7 @@ Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  if (p > kMaxBruckRanks) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (p > kMaxBruckRanks) return builder.refuse(Status::kTooLarge);
   Bruck bruck(builder, p, me);
   bruck.add();
   builder.phase(1, static_cast<std::int32_t>(bruck.steps()), 0);

@@ -222,24 +222,11 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
   std::uint32_t count = 0;
   // First: the rows of both directions follow one another, and share this term.
   if (spare > 0) {
-    terms[count++] = {.coef = as_int(spare / unit * stream.wide),
-                      .mul = 1,
-                      .add = 0,
-                      .div = stream.round,
-                      .mod = 0,
-                      .base = 0,
-                      .digits = 0,
-                      .table = 0};
+    terms[count++] = floor_term(as_int(spare / unit * stream.wide), 0, stream.round);
   }
   if (unit == 1 && stream.turns) {
-    terms[count++] = {.coef = 1,
-                      .mul = -1,
-                      .add = as_int(stream.offset * stream.held + stream.held - 1),
-                      .div = stream.held,
-                      .mod = stream.spread,
-                      .base = 0,
-                      .digits = 0,
-                      .table = 0};
+    terms[count++] = floor_term(1, as_int(stream.offset * stream.held + stream.held - 1),
+                                stream.held, stream.spread, -1);
   } else if (unit == 1) {
     row.off = as_int(stream.offset);
   }
@@ -278,14 +265,7 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, bool to) {
   row.mod = all;
   Term terms[kMaxExchangeLevels];
   std::uint32_t count = 0;
-  const Term branches{.coef = to ? as_int(below) : -as_int(below),
-                      .mul = 1,
-                      .add = 0,
-                      .div = below,
-                      .mod = k - 1,
-                      .base = 0,
-                      .digits = 0,
-                      .table = 0};
+  const Term branches = floor_term(to ? as_int(below) : -as_int(below), 0, below, k - 1);
   // Sends begin with it and receives end with it: they share the terms between, if they are equal.
   if (k > 2 && to) terms[count++] = branches;
   // The digits of levels stage - 1 to 1, the lowest first. A term reverses those of equal radix.
@@ -372,14 +352,7 @@ void TotalExchange::add_turn(std::uint32_t stage) {
   const Operand operand = passing(stream, builder_.index(slot));
   const std::uint8_t when = pace(stage, stream);
   time(builder_.receive_by(0, builder_.index(from), operand), stage, stage, when, stream);
-  const Term turned{.coef = 1,
-                    .mul = 1,
-                    .add = 0,
-                    .div = branch(stage) * branch(stage) * k,
-                    .mod = k - 1,
-                    .base = 0,
-                    .digits = 0,
-                    .table = 0};
+  const Term turned = floor_term(1, 0, branch(stage) * branch(stage) * k, k - 1);
   time(builder_.send_by(0, builder_.index(to, &turned, k > 2), operand, 1), stage, stage - 1, when,
        stream);
 }
@@ -413,15 +386,9 @@ void TotalExchange::add_below_turn(std::uint32_t stage) {
   // that of -q - b, which is -(K g - r + K ceil((b + r) / K)).
   const std::int32_t sign = mirrored_ ? -1 : 1;
   child.coef = sign;
-  const Term carried{
-      .coef = sign,
-      .mul = 1,
-      .add = as_int(node_.leaves * (spread - 1)) - sign * as_int(node_.leaves * place),
-      .div = branch(stage),
-      .mod = 0,
-      .base = 0,
-      .digits = 0,
-      .table = 0};
+  const Term carried =
+      floor_term(sign, as_int(node_.leaves * (spread - 1)) - sign * as_int(node_.leaves * place),
+                 branch(stage));
   const std::uint8_t branches = builder_.index(child, {carried});
   add(down, level, down_pace, parent, branches);
 }
@@ -504,11 +471,12 @@ Status total_exchange(const CollectiveParameters& parameters, std::uint32_t me, 
 
 }  // namespace
 
-Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                       Program& out) {
   return total_exchange(parameters, me, false, out);
 }
 
-Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
+Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                               Program& out) {
   return total_exchange(parameters, me, true, out);
 }

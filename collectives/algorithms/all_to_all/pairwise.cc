@@ -8,13 +8,14 @@
 // j+1 before it. Every rank has a link to every other. Parts arrive before the same positions of
 // INPUT are sent, so INPUT and OUTPUT must differ.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/rounds.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/rounds.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 
-Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                           Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me, {.collective = Collective::kAllToAll, .algorithm = "pairwise"});

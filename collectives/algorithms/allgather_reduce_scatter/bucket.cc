@@ -28,8 +28,8 @@
 // maximum number of parts per message; for a reduce-scatter or allreduce, if the slots are more
 // than a program has.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -207,8 +207,8 @@ struct Variant {
   bool both;  // directions
 };
 
-Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
-                       const Variant& variant, Program& out) {
+Status generate_rings(const CollectiveParameters& parameters, std::uint32_t me,
+                      const Variant& variant, Program& out) {
   Builder builder(out);
   const bool reduces = variant.collective != Collective::kAllgather;
   const std::uint32_t p = parameters.ranks;
@@ -228,10 +228,9 @@ Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
   std::uint64_t ranks = dimensions == 0 || dimensions > kMaxGridDimensions ? 0 : 1, parts = 1;
   for (std::uint32_t d = 0; ranks > 0 && d < dimensions; ++d) ranks *= sizes[d];
   for (std::uint32_t d = 1; d < dimensions; ++d) parts *= sizes[d];
-  if (ranks != p || (variant.both && !parameters.wraps) || parts > kMaxParts) {
-    builder.clear();
-    return ranks == p && parts > kMaxParts ? Status::kTooLarge : Status::kUnsupported;
-  }
+  if (ranks != p || (variant.both && !parameters.wraps) || parts > kMaxParts)
+    return builder.refuse(ranks == p && parts > kMaxParts ? Status::kTooLarge
+                                                          : Status::kUnsupported);
   if (p == 1) return builder.finish_alone();
   Bucket bucket(builder, me, variant.both);
   for (std::uint32_t d = dimensions; d-- > 0;) bucket.add_dimension(sizes[d]);
@@ -244,32 +243,14 @@ Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
 
 }  // namespace
 
-Status bucket_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllgather, false}, out);
+Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
+                       Collective collective, Program& out) {
+  return generate_rings(parameters, me, {collective, false}, out);
 }
 
-Status bucket_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out) {
-  return generate_bucket(parameters, me, {Collective::kReduceScatter, false}, out);
-}
-
-Status bucket_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllreduce, false}, out);
-}
-
-Status bidirectional_bucket_allgather(const CollectiveParameters& parameters, std::uint32_t me,
-                                      Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllgather, true}, out);
-}
-
-Status bidirectional_bucket_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                                           Program& out) {
-  return generate_bucket(parameters, me, {Collective::kReduceScatter, true}, out);
-}
-
-Status bidirectional_bucket_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                      Program& out) {
-  return generate_bucket(parameters, me, {Collective::kAllreduce, true}, out);
+Status generate_bidirectional_bucket(const CollectiveParameters& parameters, std::uint32_t me,
+                                     Collective collective, Program& out) {
+  return generate_rings(parameters, me, {collective, true}, out);
 }
 
 }  // namespace espalier

@@ -23,8 +23,8 @@
 // kTooLarge above kMaxGatheringRounds, kMaxScatteringRounds and kMaxAllreduceRounds rounds: the
 // tables of a program are too small.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -197,10 +197,7 @@ Status generate_rotated(const CollectiveParameters& parameters, std::uint32_t me
                                        .rotated_scratch = fits && p > 1});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (!fits) {
-    builder.clear();
-    return Status::kTooLarge;
-  }
+  if (!fits) return builder.refuse(Status::kTooLarge);
   RotatedSegments segments(builder, p, me, kind.doubles);
   const std::uint32_t rounds = segments.rounds();
   if (scatters) {
@@ -216,21 +213,17 @@ Status generate_rotated(const CollectiveParameters& parameters, std::uint32_t me
 
 }  // namespace
 
-Status circulant_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_rotated(parameters, me, {Collective::kAllgather, kMaxGatheringRounds}, out);
+Status generate_circulant(const CollectiveParameters& parameters, std::uint32_t me,
+                          Collective collective, Program& out) {
+  const std::uint32_t rounds = collective == Collective::kAllgather       ? kMaxGatheringRounds
+                               : collective == Collective::kReduceScatter ? kMaxScatteringRounds
+                                                                          : kMaxAllreduceRounds;
+  return generate_rotated(parameters, me, {collective, rounds}, out);
 }
 
-Status bruck_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_rotated(parameters, me, {Collective::kAllgather, kMaxGatheringRounds, true}, out);
-}
-
-Status circulant_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                                Program& out) {
-  return generate_rotated(parameters, me, {Collective::kReduceScatter, kMaxScatteringRounds}, out);
-}
-
-Status circulant_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_rotated(parameters, me, {Collective::kAllreduce, kMaxAllreduceRounds}, out);
+Status bruck_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+                       Collective collective, Program& out) {
+  return generate_rotated(parameters, me, {collective, kMaxGatheringRounds, true}, out);
 }
 
 }  // namespace espalier

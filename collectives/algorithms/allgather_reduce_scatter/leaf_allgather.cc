@@ -24,24 +24,13 @@
 // not depend on the round. Actions: at most 3 + (h-1)(k_l + 1) per router, h + 2 per rank.
 // kTooLarge for h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
-#include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
+#include "collectives/build/rounds.h"
 #include "espalier/base/arithmetic.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {
-
-Term term(std::int32_t coef, std::uint32_t add, std::uint32_t div, std::uint32_t mod) {
-  return {.coef = coef,
-          .mul = 1,
-          .add = as_int(add),
-          .div = div,
-          .mod = mod,
-          .base = 0,
-          .digits = 0,
-          .table = 0};
-}
 
 class Flood {
  public:
@@ -122,7 +111,7 @@ Flood::Numbers Flood::dense(std::uint32_t count, std::uint32_t wide) {
   block.div = length > 1 ? length : 0;
   numbers.block = builder_.index(block);
   numbers.has_back = count != period_;
-  numbers.back = term(as_int((period_ - count) * wide), 0, length, 0);
+  numbers.back = floor_term(as_int((period_ - count) * wide), 0, length);
   numbers.pace = pace(numbers, wide);
   return numbers;
 }
@@ -167,8 +156,8 @@ void Flood::add_streams() {
   origin.base = as_int(node_.index * node_.leaves);
   origin.coef = as_int(below);
   origin.mod = node_.leaves;
-  const Term leaf = term(1, (wave + 1) * k, k, below);
-  const Term turned = term(1, 0, k * below, k - 1);
+  const Term leaf = floor_term(1, as_int((wave + 1) * k), k, below);
+  const Term turned = floor_term(1, 0, k * below, k - 1);
   Operand operand = Builder::operand(Buffer::kScratch, builder_.index(origin, &leaf, below > 1));
   const Numbers risen = sparse(rising(node_.level), k);
   operand.block_ref = risen.block;
@@ -197,7 +186,7 @@ void Flood::add_up() {
   slot.mod = streams_.slots;
   Term back = rising_on.back;
   back.coef *= as_int(k);
-  const Term branch = term(1, wave + 1, node_.leaves / k, k);
+  const Term branch = floor_term(1, as_int(wave + 1), node_.leaves / k, k);
   Operand operand = Builder::operand(Buffer::kScratch, builder_.index(origin));
   operand.block_ref = rising_on.block;
   operand.slot_ref =
@@ -215,8 +204,8 @@ std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint3
   row.mod = leaves;
   Term terms[2];
   std::uint32_t count = 0;
-  if (k > 2) terms[count++] = term(-as_int(below), 0, below, k - 1);
-  if (below > 1) terms[count++] = term(1, first_wave(level) + 1, 0, below);
+  if (k > 2) terms[count++] = floor_term(-as_int(below), 0, below, k - 1);
+  if (below > 1) terms[count++] = floor_term(1, as_int(first_wave(level) + 1), 0, below);
   return builder_.index(row, terms, count);
 }
 
@@ -290,7 +279,8 @@ Status Flood::finish(const CollectiveParameters& parameters) {
 
 }  // namespace
 
-Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                      Program& out) {
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status != Status::kOk) return status;

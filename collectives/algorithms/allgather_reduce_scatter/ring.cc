@@ -16,7 +16,7 @@
 // The sum of a part begins at the rank after its owner and travels around to the owner, so
 // operators must be commutative.
 
-#include "collectives/algorithms/build/phases.h"
+#include "collectives/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -130,8 +130,6 @@ void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums&
   rounds.end_phase(turn.turns);
 }
 
-namespace {
-
 Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
                      Collective collective, Program& out) {
   Builder builder(out);
@@ -155,20 +153,6 @@ Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
   }
   add_ring_allgather(builder, rounds, Buffer::kOutput);
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status ring_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_ring(parameters, me, Collective::kAllgather, out);
-}
-
-Status ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_ring(parameters, me, Collective::kReduceScatter, out);
-}
-
-Status ring_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_ring(parameters, me, Collective::kAllreduce, out);
 }
 
 }  // namespace espalier

@@ -19,8 +19,8 @@
 // kTooLarge, on every rank, if there are 128 rounds or more or a program's tables are too small:
 // lambda >= 9 beyond 10^6 ranks.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/postal.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -221,7 +221,8 @@ class Combine {
 
 }  // namespace
 
-Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                         Program& out) {
   Builder builder(out);
   const std::uint32_t p = parameters.ranks;
   const Status status = builder.begin(parameters, me,
@@ -234,10 +235,7 @@ Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t m
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
   const Timing timing = timing_of(p, parameters.send_ticks, parameters.latency_ticks);
-  if (timing.rounds >= kMaxRounds) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (timing.rounds >= kMaxRounds) return builder.refuse(Status::kTooLarge);
   Plan plan(timing, p);
   Combine(builder, plan, p, me).add(out.window);
   builder.phase(timing.period, static_cast<std::int32_t>(timing.steps()), 0);

@@ -12,8 +12,8 @@
 // [Traff21] numbers the trees in post-order. In order is better here: a rank adds its own block to
 // the left child's sum in the step in which that arrives, and the right child's sum one step later.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/up_down_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -66,7 +66,8 @@ void add_dual_root(Builder& builder, std::uint32_t p, std::uint32_t me) {
 
 }  // namespace
 
-Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                           Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me, {.collective = Collective::kAllreduce, .algorithm = "dual-root"});

@@ -7,8 +7,8 @@
 // A rank may send only once all earlier messages have arrived, not only the last one. The combines
 // ensure this: they run in order, each after the receive of its step.
 
-#include "collectives/algorithms/build/one_block.h"
-#include "collectives/algorithms/build/phases.h"
+#include "collectives/build/one_block.h"
+#include "collectives/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -39,7 +39,7 @@ void add_dissemination(Builder& builder, const Member& member, const Operand& ow
   builder.phase(1, static_cast<std::int32_t>(log2_ceil(member.ranks)), 0);
 }
 
-Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
+Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = builder.begin(

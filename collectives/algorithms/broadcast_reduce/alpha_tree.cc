@@ -80,21 +80,16 @@ bool has_room(const Alpha& alpha, std::uint32_t ranks) {
          alpha_sends(alpha, given, kMaxPostalSends) <= kMaxPostalSends;
 }
 
-Status refuse(Builder& builder, Status status) {
-  builder.clear();
-  return status;
-}
-
 }  // namespace
 
-Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                             Program& out) {
   Builder builder(out);
   const Status status = begin_postal_tree(parameters, me, "alpha-tree", builder);
   if (status != Status::kOk) return status;
   if (parameters.ratio_denominator != 0 &&
       !is_alpha({parameters.ratio_numerator, parameters.ratio_denominator})) {
-    return refuse(builder, Status::kBadArgument);
+    return builder.refuse(Status::kBadArgument);
   }
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
@@ -103,11 +98,11 @@ Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_
   reach.up_to(p);
   const Alpha alpha = chosen_alpha(parameters, reach);
   const std::uint32_t steps = alpha_ticks(alpha, p, send, latency, kMaxAlphaTicks);
-  if (steps > kMaxAlphaTicks || !has_room(alpha, p)) return refuse(builder, Status::kTooLarge);
+  if (steps > kMaxAlphaTicks || !has_room(alpha, p)) return builder.refuse(Status::kTooLarge);
   return finish_postal_tree(parameters, me, AlphaSplit(alpha), steps, reach.ticks(), builder);
 }
 
-Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = begin_postal_tree(parameters, me, "alpha-table", builder);
@@ -117,7 +112,7 @@ Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32
   Reach reach(parameters.send_ticks, parameters.latency_ticks);
   reach.up_to(p);
   const std::uint32_t steps = reach.ticks();
-  if (!has_room_for_sends(parameters, steps)) return refuse(builder, Status::kTooLarge);
+  if (!has_room_for_sends(parameters, steps)) return builder.refuse(Status::kTooLarge);
   return finish_postal_tree(parameters, me, TableSplit(reach, parameters.send_ticks), steps, steps,
                             builder);
 }

@@ -16,7 +16,7 @@
 // need not be commutative: the order of the ranks is reversed for p-1. For other roots the tree
 // takes the ranks from the root onward, cyclically.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -132,7 +132,8 @@ void BinaryReduce::add(Builder& builder, std::uint32_t me) const {
 
 }  // namespace
 
-Status binary_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status binary_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                        Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me, {.collective = Collective::kBroadcast, .algorithm = "binary"});
@@ -161,7 +162,8 @@ Status binary_broadcast(const CollectiveParameters& parameters, std::uint32_t me
   return builder.finish_one_port();
 }
 
-Status binary_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status binary_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                     Program& out) {
   Builder builder(out);
   const std::uint32_t p = parameters.ranks, root = parameters.root;
   const bool to_last = root != 0 && root + 1 == p;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/collectives/algorithms/generators.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/algorithms/prototype_values.h"
 
 namespace espalier {
@@ -14,7 +14,8 @@ namespace {
 
 std::int64_t claimed_steps(std::uint32_t p, std::int64_t blocks) {
   Program program;
-  EXPECT_EQ(binary_broadcast({.ranks = p}, p - 1, program), Status::kOk);
+  const Algorithm& binary = *find_algorithm(Collective::kBroadcast, "binary");
+  EXPECT_EQ(binary.generate({.ranks = p}, p - 1, program), Status::kOk);
   return count_value(program.counts[program.steps_ref], blocks);
 }
 

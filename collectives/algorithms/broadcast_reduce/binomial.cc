@@ -6,12 +6,13 @@
 // step s every rank below 2^s sends to rank v + 2^s. [Bruck96] section 2.1; optimal for one block
 // ([Sanders03] section 2: the number of ranks that have the block can at most double per step).
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 
-Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                          Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me,

@@ -8,7 +8,7 @@
 // operators need not be commutative. For other roots the chain takes the ranks from the root
 // onward, cyclically.
 
-#include "collectives/algorithms/build/phases.h"
+#include "collectives/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -75,42 +75,31 @@ void add_chain_reduce(Builder& builder, const Member& member, Buffer own, const 
   end_phase(builder, member.ranks, turn);
 }
 
-Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  Builder builder(out);
-  const Status status =
-      builder.begin(parameters, me, {.collective = Collective::kBroadcast, .algorithm = "chain"});
-  if (status != Status::kOk) return status;
-  if (parameters.ranks == 1) return builder.finish_alone();
-  add_chain_broadcast(builder, {parameters.ranks, parameters.root, me}, Buffer::kInput);
-  return builder.finish_one_port();
-}
-
-Status chain_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  Builder builder(out);
+Status generate_chain(const CollectiveParameters& parameters, std::uint32_t me,
+                      Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
-  const bool to_last = parameters.root != 0 && parameters.root + 1 == p;
+  const bool reduces = collective == Collective::kReduce;
+  const bool broadcasts = collective == Collective::kBroadcast;
+  const std::uint32_t root = reduces || broadcasts ? parameters.root : 0;
+  const bool to_last = reduces && root != 0 && root + 1 == p;
+  Builder builder(out);
   const Status status = builder.begin(parameters, me,
-                                      {.collective = Collective::kReduce,
+                                      {.collective = collective,
                                        .algorithm = "chain",
-                                       .needs_commutative = parameters.root != 0 && !to_last});
+                                       .needs_commutative = reduces && root != 0 && !to_last});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  Position position = from_root({p, parameters.root, me});
-  if (to_last) position = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
-  add_sums(builder, position, !to_last, Buffer::kInput, {});
-  end_phase(builder, p, Turn());
-  return builder.finish_one_port();
-}
-
-Status chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  Builder builder(out);
-  const Status status =
-      builder.begin(parameters, me, {.collective = Collective::kAllreduce, .algorithm = "chain"});
-  if (status != Status::kOk) return status;
-  if (parameters.ranks == 1) return builder.finish_alone();
-  const Member member{parameters.ranks, 0, me};
-  add_chain_reduce(builder, member, Buffer::kInput);
-  add_chain_broadcast(builder, member, Buffer::kOutput);
+  const Member member{p, root, me};
+  if (to_last) {
+    const Position position = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
+    add_sums(builder, position, false, Buffer::kInput, {});
+    end_phase(builder, p, Turn());
+  } else if (!broadcasts) {
+    add_chain_reduce(builder, member, Buffer::kInput);
+  }
+  if (!reduces) {
+    add_chain_broadcast(builder, member, broadcasts ? Buffer::kInput : Buffer::kOutput);
+  }
   return builder.finish_one_port();
 }
 

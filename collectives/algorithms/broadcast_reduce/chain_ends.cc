@@ -8,7 +8,7 @@
 // a program can express a maximum, and N is not known here.) Cost: steps * (alpha + beta*m/N).
 // Source: the chain of [Sanders03] section 2, twice.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -71,7 +71,8 @@ void add_root(Builder& builder, const Sides& sides, std::uint32_t root) {
 
 }  // namespace
 
-Status chain_ends_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status chain_ends_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                         Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me, {.collective = Collective::kReduce, .algorithm = "chain-ends"});

@@ -18,8 +18,8 @@
 // kTooLarge, on every rank: a broadcast beyond kMaxBroadcastRounds, a reduce beyond
 // kMaxReduceRounds, whose actions do not fit a program.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/circulant/schedule.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -234,41 +234,27 @@ void CirculantRank::add_reduce(std::uint32_t window) {
   builder_.phase(q_, static_cast<std::int32_t>(q_) - 1, 1);
 }
 
-Status begin_circulant(Builder& builder, const CollectiveParameters& parameters, std::uint32_t me,
-                       Collective collective, std::uint32_t max_rounds, Program& out) {
-  const std::uint32_t rounds = log2_ceil(parameters.ranks);
-  const bool cut = rounds > 1;  // otherwise any N
-  const Status status =
-      builder.begin(parameters, me,
-                    {.collective = collective,
-                     .algorithm = "circulant",
-                     .needs_commutative = collective == Collective::kReduce && parameters.ranks > 1,
-                     .residue_mod = cut ? rounds : 0,
-                     .residue = cut ? 1u : 0u});
-  if (status != Status::kOk || rounds <= max_rounds) return status;
-  out.clear();
-  return Status::kTooLarge;
-}
-
 }  // namespace
 
-Status circulant_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status generate_circulant_tree(const CollectiveParameters& parameters, std::uint32_t me,
+                               Collective collective, Program& out) {
+  const bool reduces = collective == Collective::kReduce;
+  const std::uint32_t rounds = log2_ceil(parameters.ranks);
+  const bool cut = rounds > 1;  // otherwise any N
   Builder builder(out);
-  const Status status =
-      begin_circulant(builder, parameters, me, Collective::kBroadcast, kMaxBroadcastRounds, out);
+  const Status status = builder.begin(parameters, me,
+                                      {.collective = collective,
+                                       .algorithm = "circulant",
+                                       .needs_commutative = reduces && parameters.ranks > 1,
+                                       .residue_mod = cut ? rounds : 0,
+                                       .residue = cut ? 1u : 0u});
   if (status != Status::kOk) return status;
+  if (rounds > (reduces ? kMaxReduceRounds : kMaxBroadcastRounds)) {
+    return builder.refuse(Status::kTooLarge);
+  }
   if (parameters.ranks == 1) return builder.finish_alone();
-  CirculantRank(builder, parameters, me).add_broadcast();
-  return builder.finish_one_port();
-}
-
-Status circulant_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  Builder builder(out);
-  const Status status =
-      begin_circulant(builder, parameters, me, Collective::kReduce, kMaxReduceRounds, out);
-  if (status != Status::kOk) return status;
-  if (parameters.ranks == 1) return builder.finish_alone();
-  CirculantRank(builder, parameters, me).add_reduce(out.window);
+  CirculantRank rank(builder, parameters, me);
+  reduces ? rank.add_reduce(out.window) : rank.add_broadcast();
   return builder.finish_one_port();
 }
 

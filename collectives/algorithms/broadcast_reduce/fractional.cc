@@ -7,7 +7,7 @@
 // rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N). The minimum is
 // at N = sqrt(beta*m*d*r / (alpha*(r+1))):
 // beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is `run_length`, or
-// chosen from p (fractional_run_length); collectives/cost/fractional finds the best r. kTooLarge: r
+// chosen from p (fractional_run_length); tests/papers/cost finds the best r. kTooLarge: r
 // above kMaxRunLength, in a reduce above kMaxReduceRunLength.
 //
 // A rank whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a
@@ -17,8 +17,8 @@
 // arrived, and is combined last. Ranks therefore stay in order, and to root 0 or p-1 operators need
 // not be commutative.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -144,6 +144,8 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const TreeOrder& o
   }
 }
 
+}  // namespace
+
 Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t me,
                            Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
@@ -157,10 +159,8 @@ Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t
                      .needs_commutative = reduces && parameters.root != 0 && !to_last});
   if (status != Status::kOk) return status;
   const std::uint32_t run_length = fractional_run_length(parameters);
-  if (run_length > (reduces ? kMaxReduceRunLength : kMaxRunLength)) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (run_length > (reduces ? kMaxReduceRunLength : kMaxRunLength))
+    return builder.refuse(Status::kTooLarge);
   if (p == 1) return builder.finish_alone();
   const FractionalTree tree(p, run_length);
   const TreeOrder order{p, parameters.root, to_last};
@@ -171,17 +171,6 @@ Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t
   }
   builder.phase(tree.period(), tree.steps());
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status fractional_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                            Program& out) {
-  return generate_fractional(parameters, me, Collective::kBroadcast, out);
-}
-
-Status fractional_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_fractional(parameters, me, Collective::kReduce, out);
 }
 
 }  // namespace espalier

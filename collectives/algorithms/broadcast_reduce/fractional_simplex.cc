@@ -19,8 +19,8 @@
 
 #include <algorithm>
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -235,8 +235,10 @@ void add_pair(Builder& builder, bool reduces, bool is_root, std::uint32_t other)
   }
 }
 
-Status generate_simplex(const CollectiveParameters& parameters, std::uint32_t me,
-                        Collective collective, Program& out) {
+}  // namespace
+
+Status generate_fractional_simplex(const CollectiveParameters& parameters, std::uint32_t me,
+                                   Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
   const bool reduces = collective == Collective::kReduce;
   const bool to_last = reduces && parameters.root != 0 && parameters.root + 1 == p;
@@ -249,10 +251,7 @@ Status generate_simplex(const CollectiveParameters& parameters, std::uint32_t me
                      .port_model = PortModel::kSimplex});
   if (status != Status::kOk) return status;
   const std::uint32_t longest = reduces ? kMaxSimplexReduceRunLength : kMaxSimplexRunLength;
-  if (parameters.run_length > longest) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (parameters.run_length > longest) return builder.refuse(Status::kTooLarge);
   if (p == 1) return builder.finish_alone();
   if (p == 2) {
     add_pair(builder, reduces, me == parameters.root, 1 - me);
@@ -268,18 +267,6 @@ Status generate_simplex(const CollectiveParameters& parameters, std::uint32_t me
   }
   builder.phase(2 * tree.period(), steps_of(tree, p));
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status fractional_simplex_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                    Program& out) {
-  return generate_simplex(parameters, me, Collective::kBroadcast, out);
-}
-
-Status fractional_simplex_reduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
-  return generate_simplex(parameters, me, Collective::kReduce, out);
 }
 
 }  // namespace espalier

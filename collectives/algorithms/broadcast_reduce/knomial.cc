@@ -12,9 +12,9 @@
 // share a link (interval_tree.h). kTooLarge if a program has no room for a rank's
 // transfers: more than 62 sends of a broadcast, or 32 receives of a reduce.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/algorithms/trees/postal.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -120,16 +120,14 @@ Status tree_of_radix(const CollectiveParameters& parameters, std::uint32_t me,
 
 }  // namespace
 
-Status knomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return tree_of_radix(parameters, me, Collective::kBroadcast, "knomial", out);
-}
-
-Status binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                       Program& out) {
   return tree_of_radix(binomial_parameters(parameters), me, Collective::kReduce, "binomial", out);
 }
 
-Status knomial_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return tree_of_radix(parameters, me, Collective::kReduce, "knomial", out);
+Status generate_knomial(const CollectiveParameters& parameters, std::uint32_t me,
+                        Collective collective, Program& out) {
+  return tree_of_radix(parameters, me, collective, "knomial", out);
 }
 
 }  // namespace espalier

@@ -39,7 +39,7 @@ class LambdaSplit {
 
 }  // namespace
 
-Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = begin_postal_tree(parameters, me, "lambda-tree", builder);
@@ -49,10 +49,7 @@ Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32
   Reach reach(parameters.send_ticks, parameters.latency_ticks);
   reach.up_to(p);
   const std::uint32_t steps = reach.ticks();
-  if (!has_room_for_sends(parameters, steps)) {
-    builder.clear();
-    return Status::kTooLarge;
-  }
+  if (!has_room_for_sends(parameters, steps)) return builder.refuse(Status::kTooLarge);
   return finish_postal_tree(parameters, me, LambdaSplit(reach, parameters), steps, steps, builder);
 }
 

@@ -115,12 +115,13 @@ Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool 
 
 }  // namespace
 
-Status leaf_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status leaf_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                      Program& out) {
   return broadcast(parameters, me, false, out);
 }
 
 Status leaf_multiport_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                Program& out) {
+                                Collective, Program& out) {
   return broadcast(parameters, me, true, out);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 
 namespace espalier {
 

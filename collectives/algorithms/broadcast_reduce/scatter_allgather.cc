@@ -10,8 +10,8 @@
 // has the whole message. p is at most 2 * 65535, twice the maximum number of segments per message;
 // kTooLarge above.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/interval_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -65,7 +65,7 @@ void gather_segments(Builder& builder, std::uint32_t p, std::uint32_t root, std:
 }  // namespace
 
 Status scatter_allgather_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                   Program& out) {
+                                   Collective, Program& out) {
   Builder builder(out);
   const std::uint32_t p = parameters.ranks;
   const Status status = builder.begin(parameters, me,
@@ -75,10 +75,7 @@ Status scatter_allgather_broadcast(const CollectiveParameters& parameters, std::
                                        .one_block = true});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (p > kMaxScatteredRanks) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (p > kMaxScatteredRanks) return builder.refuse(Status::kTooLarge);
   const IntervalTree tree(p, parameters.root, 2, 1, 1);
   scatter_segments(builder, tree, tree.given_to(me));
   gather_segments(builder, p, parameters.root, me);

@@ -13,8 +13,8 @@
 // operators need not be commutative. In two-tree-mirror T2 is the mirror image of T1; n must then
 // be even.
 
-#include "collectives/algorithms/build/phases.h"
 #include "collectives/algorithms/trees/two_trees.h"
+#include "collectives/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -122,9 +122,8 @@ void add_pairs_reduce(Builder& builder, const Member& member, Pairing pairing, B
             [&](const TreesOfRank& rank_trees) { add_reduce(builder, rank_trees, own); });
 }
 
-Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
-                         const char* algorithm, Collective collective, Pairing pairing,
-                         Program& out) {
+Status generate_pair(const CollectiveParameters& parameters, std::uint32_t me,
+                     const char* algorithm, Collective collective, Pairing pairing, Program& out) {
   const std::uint32_t p = parameters.ranks;
   const std::uint32_t root = collective == Collective::kAllreduce ? 0 : parameters.root;
   Builder builder(out);
@@ -136,10 +135,7 @@ Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t m
        .needs_commutative = collective == Collective::kReduce && root != 0 && root + 1 != p});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (pairing == Pairing::kMirror && p % 2 == 0) {
-    out.clear();
-    return Status::kUnsupported;
-  }
+  if (pairing == Pairing::kMirror && p % 2 == 0) return builder.refuse(Status::kUnsupported);
   const Member member{p, root, me};
   if (collective != Collective::kBroadcast) {
     add_pairs_reduce(builder, member, pairing, Buffer::kInput);
@@ -162,30 +158,14 @@ void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own) {
   add_pairs_reduce(builder, member, Pairing::kShift, own);
 }
 
-Status two_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_two_tree(parameters, me, "two-tree", Collective::kBroadcast, Pairing::kShift,
-                           out);
+Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
+                         Collective collective, Program& out) {
+  return generate_pair(parameters, me, "two-tree", collective, Pairing::kShift, out);
 }
 
-Status two_tree_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_two_tree(parameters, me, "two-tree", Collective::kReduce, Pairing::kShift, out);
-}
-
-Status two_tree_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_two_tree(parameters, me, "two-tree", Collective::kAllreduce, Pairing::kShift,
-                           out);
-}
-
-Status two_tree_mirror_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
-  return generate_two_tree(parameters, me, "two-tree-mirror", Collective::kBroadcast,
-                           Pairing::kMirror, out);
-}
-
-Status two_tree_mirror_reduce(const CollectiveParameters& parameters, std::uint32_t me,
-                              Program& out) {
-  return generate_two_tree(parameters, me, "two-tree-mirror", Collective::kReduce, Pairing::kMirror,
-                           out);
+Status generate_two_tree_mirror(const CollectiveParameters& parameters, std::uint32_t me,
+                                Collective collective, Program& out) {
+  return generate_pair(parameters, me, "two-tree-mirror", collective, Pairing::kMirror, out);
 }
 
 }  // namespace espalier

@@ -19,10 +19,10 @@
 // right child (pair_trees.h). Sums keep the order of the ranks from the root onward, and to root 0
 // or p-1 operators need not be commutative.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/pair_sums.h"
+#include "collectives/algorithms/trees/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -185,6 +185,8 @@ void add_two_rank_reduce(Builder& builder, const SimplexPhase& phase) {
   builder.phase(2, 0, 2);
 }
 
+}  // namespace
+
 Status generate_two_tree_simplex(const CollectiveParameters& parameters, std::uint32_t me,
                                  Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
@@ -209,23 +211,6 @@ Status generate_two_tree_simplex(const CollectiveParameters& parameters, std::ui
            : add_simplex_broadcast(builder, phase, source);
   }
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status two_tree_simplex_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                  Program& out) {
-  return generate_two_tree_simplex(parameters, me, Collective::kBroadcast, out);
-}
-
-Status two_tree_simplex_reduce(const CollectiveParameters& parameters, std::uint32_t me,
-                               Program& out) {
-  return generate_two_tree_simplex(parameters, me, Collective::kReduce, out);
-}
-
-Status two_tree_simplex_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                  Program& out) {
-  return generate_two_tree_simplex(parameters, me, Collective::kAllreduce, out);
 }
 
 }  // namespace espalier

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 
 namespace espalier {
 

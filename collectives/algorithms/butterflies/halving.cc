@@ -22,9 +22,9 @@
 // of the segments of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are
 // too small.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
 #include "collectives/algorithms/butterflies/folding.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -219,6 +219,8 @@ void add_halving(Builder& builder, const Folding& folding, std::uint32_t me,
   builder.phase(1, static_cast<std::int32_t>(back + unfolds), 0);
 }
 
+}  // namespace
+
 Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me,
                         Collective collective, Program& out) {
   Builder builder(out);
@@ -232,29 +234,10 @@ Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me
                                        .one_block = true});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (!fits) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (!fits) return builder.refuse(Status::kTooLarge);
   const std::uint32_t root = collective == Collective::kReduce ? parameters.root : 0;
   add_halving(builder, Folding(p, me, root), me, collective);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
-}
-
-}  // namespace
-
-Status rabenseifner_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                              Program& out) {
-  return generate_halving(parameters, me, Collective::kAllreduce, out);
-}
-
-Status rabenseifner_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_halving(parameters, me, Collective::kReduce, out);
-}
-
-Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                                        Program& out) {
-  return generate_halving(parameters, me, Collective::kReduceScatter, out);
 }
 
 }  // namespace espalier

@@ -14,9 +14,9 @@
 // of an allgather is one piece of memory. A message has at most 65535 parts: the allgather is
 // kTooLarge above 65536 ranks.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
 #include "collectives/algorithms/butterflies/folding.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -109,8 +109,10 @@ void add_doubling_allgather(Builder& builder, const Folding& folding, std::uint3
   if (paired) builder.send(0, folding.mate(), all, 0);
 }
 
-Status generate_doubling(const CollectiveParameters& parameters, std::uint32_t me,
-                         Collective collective, Program& out) {
+}  // namespace
+
+Status generate_recursive_doubling(const CollectiveParameters& parameters, std::uint32_t me,
+                                   Collective collective, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me,
@@ -119,10 +121,7 @@ Status generate_doubling(const CollectiveParameters& parameters, std::uint32_t m
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   const bool gathers = collective == Collective::kAllgather;
-  if (gathers && p > kMaxGatheringRanks) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (gathers && p > kMaxGatheringRanks) return builder.refuse(Status::kTooLarge);
   const Folding folding(p, me);
   if (gathers) {
     add_doubling_allgather(builder, folding, me);
@@ -133,23 +132,6 @@ Status generate_doubling(const CollectiveParameters& parameters, std::uint32_t m
   }
   if (folding.folds() > 0) builder.phase(1, 1, 0);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
-}
-
-}  // namespace
-
-Status recursive_doubling_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                    Program& out) {
-  return generate_doubling(parameters, me, Collective::kAllreduce, out);
-}
-
-Status recursive_doubling_barrier(const CollectiveParameters& parameters, std::uint32_t me,
-                                  Program& out) {
-  return generate_doubling(parameters, me, Collective::kBarrier, out);
-}
-
-Status recursive_doubling_allgather(const CollectiveParameters& parameters, std::uint32_t me,
-                                    Program& out) {
-  return generate_doubling(parameters, me, Collective::kAllgather, out);
 }
 
 }  // namespace espalier

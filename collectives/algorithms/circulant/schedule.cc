@@ -1,6 +1,6 @@
 #include "collectives/algorithms/circulant/schedule.h"
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 
 namespace espalier {
 namespace {

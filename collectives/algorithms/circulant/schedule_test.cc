@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/algorithms/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
+#include "collectives/build/builder.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/whole.h"
 
 namespace espalier {
@@ -83,9 +83,10 @@ TEST(CirculantSchedule, SkipsOfSeventeen) {
   }
 }
 
-Status status_of(Generator generate, std::uint32_t p, std::uint32_t window, std::uint32_t rank) {
+Status status_of(Collective collective, std::uint32_t p, std::uint32_t window, std::uint32_t rank) {
+  const Algorithm& algorithm = *find_algorithm(collective, "circulant");
   static const auto program = std::make_unique<Program>();
-  const Status status = generate({.ranks = p, .window = window}, rank, *program);
+  const Status status = algorithm.generate({.ranks = p, .window = window}, rank, *program);
   EXPECT_EQ(status == Status::kTooLarge, program->actions_count == 0);
   return status;
 }
@@ -94,21 +95,21 @@ Status status_of(Generator generate, std::uint32_t p, std::uint32_t window, std:
 // rank is refused.
 TEST(CirculantLimits, Programs) {
   const struct {
-    Generator generate;
+    Collective collective;
     std::uint32_t most;
-  } cases[] = {{circulant_broadcast, 1u << 20}, {circulant_reduce, 1u << 12}};
+  } cases[] = {{Collective::kBroadcast, 1u << 20}, {Collective::kReduce, 1u << 12}};
   for (const auto& one : cases) {
     for (const std::uint32_t p : {one.most, one.most - 1, one.most / 2 + 1}) {
       const std::uint32_t apart = std::max(1u, p / (whole() ? 10000 : 500));
       for (const std::uint32_t window : {1u, 8u, 64u, 1000u}) {
         for (std::uint32_t rank = 0; rank < p; rank += apart) {
-          ASSERT_EQ(status_of(one.generate, p, window, rank), Status::kOk)
+          ASSERT_EQ(status_of(one.collective, p, window, rank), Status::kOk)
               << "p " << p << " rank " << rank << " window " << window;
         }
       }
     }
     for (const std::uint32_t rank : {0u, 1u, one.most}) {
-      EXPECT_EQ(status_of(one.generate, one.most + 1, 8, rank), Status::kTooLarge);
+      EXPECT_EQ(status_of(one.collective, one.most + 1, 8, rank), Status::kTooLarge);
     }
   }
 }

@@ -2,8 +2,8 @@
 // gather's send waits for the receives of one step only, so the copies of the own part ensure that
 // all receives are complete: there is one in each step of a receive, and copies run in order.
 
-#include "collectives/algorithms/build/phases.h"
 #include "collectives/algorithms/hosts/host_halves.h"
+#include "collectives/build/phases.h"
 
 namespace espalier {
 

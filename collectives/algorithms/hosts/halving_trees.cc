@@ -5,8 +5,8 @@
 // first; each half lies next to the ranks that the sum has, so operators need not be commutative,
 // wherever the root is.
 
-#include "collectives/algorithms/build/phases.h"
 #include "collectives/algorithms/hosts/host_halves.h"
+#include "collectives/build/phases.h"
 
 namespace espalier {
 namespace {

@@ -14,8 +14,7 @@ Status begin_on_hosts(Builder& builder, const CollectiveParameters& parameters, 
   const std::uint64_t ranks = std::uint64_t{parameters.hosts} * parameters.host_ranks;
   const bool fits = parameters.host_ranks <= kMaxHostRanks;
   if (ranks == parameters.ranks && fits) return Status::kOk;
-  builder.clear();
-  return fits ? Status::kUnsupported : Status::kTooLarge;
+  return builder.refuse(fits ? Status::kUnsupported : Status::kTooLarge);
 }
 
 Ring arriving_sums(Builder& builder, const CollectiveParameters& parameters) {

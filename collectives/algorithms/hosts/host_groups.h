@@ -1,7 +1,7 @@
 #pragma once
 // The groups of ranks that hierarchical algorithms for hosts:HxR work in. Freestanding.
 
-#include "collectives/algorithms/build/phases.h"
+#include "collectives/build/phases.h"
 
 namespace espalier {
 

@@ -11,25 +11,12 @@
 // Number u of a host sends in step R*k + u to number (k + u) mod R; number j receives from number
 // (j - k) mod R. Every rank has a link to every other. kTooLarge if R^2 (H-1) is above 2^20.
 
-#include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/hosts/host_groups.h"
+#include "collectives/build/rounds.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {
-
-// coef * (floor((mul*k + add) / div) mod mod)
-Term looked_up(std::int32_t coef, std::int32_t mul, std::int32_t add, std::uint32_t div,
-               std::uint32_t mod) {
-  return {.coef = coef,
-          .mul = mul,
-          .add = add,
-          .div = div,
-          .mod = mod,
-          .base = 0,
-          .digits = 0,
-          .table = 0};
-}
 
 class HostPairs {
  public:
@@ -68,10 +55,10 @@ class HostPairs {
     const std::uint8_t all = builder_.count(0, exchanges), block = block_of(exchanges);
     const auto r = static_cast<std::uint32_t>(ranks_),
                others = static_cast<std::uint32_t>(hosts_ - 1);
-    const Term later = looked_up(ranks_, 1, 0, r, others);
-    const Term earlier = looked_up(-ranks_, 1, 0, r, others);
-    const Term to_number = looked_up(1, 1, number_, 0, r);
-    const Term from_number = looked_up(1, -1, number_, 0, r);
+    const Term later = floor_term(ranks_, 0, r, others);
+    const Term earlier = floor_term(-ranks_, 0, r, others);
+    const Term to_number = floor_term(1, number_, 0, r);
+    const Term from_number = floor_term(1, number_, 0, r, -1);
     Index row{};
     row.base = ranks_ - number_ - 1;
     const std::uint8_t to_link = builder_.index(row, {later, to_number});
@@ -121,9 +108,9 @@ class HostPairs {
     Index row{};
     row.off = off;
     row.mod = mod;
-    return builder_.index(
-        row, {looked_up(sign, 1, 0, 0, hops), looked_up(-sign * ranks_, 1, ahead, hops, 0),
-              looked_up(sign * ranks_, 1, 0, hops, 0)});
+    return builder_.index(row,
+                          {floor_term(sign, 0, 0, hops), floor_term(-sign * ranks_, ahead, hops),
+                           floor_term(sign * ranks_, 0, hops)});
   }
   [[nodiscard]] std::uint8_t places_after(std::int32_t sign) {
     // Link l leads to the rank l + 1 after this one.
@@ -141,7 +128,7 @@ class HostPairs {
 }  // namespace
 
 Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
+                                 Collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = Collective::kAllToAll,
@@ -151,10 +138,7 @@ Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters, std::ui
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   const std::uint64_t r = parameters.host_ranks;
-  if (r * r * (parameters.hosts - 1) > kMaxSlope) {
-    builder.clear();
-    return Status::kTooLarge;
-  }
+  if (r * r * (parameters.hosts - 1) > kMaxSlope) return builder.refuse(Status::kTooLarge);
   const HostRank rank(parameters, me);
   HostPairs pairs(builder, rank);
   builder.ring_links(p - 1);

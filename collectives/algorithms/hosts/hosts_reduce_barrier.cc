@@ -14,7 +14,7 @@
 
 namespace espalier {
 
-Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
@@ -40,7 +40,7 @@ Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32
 }
 
 Status hosts_dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
-                                   Program& out) {
+                                   Collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = Collective::kBarrier,

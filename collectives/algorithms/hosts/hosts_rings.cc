@@ -40,7 +40,8 @@ class HostRings {
     Index row{};
     row.off = static_cast<std::int32_t>(from);
     row.mod = rank_.hosts * rank_.ranks;
-    return builder_.index(row, {term(-1, 0, 0, rank_.ranks - 1), term(ranks, ahead, hops(), 0)});
+    return builder_.index(
+        row, {floor_term(-1, 0, 0, rank_.ranks - 1), floor_term(ranks, ahead, rank_.ranks - 1)});
   }
   // The number `places` after this one.
   [[nodiscard]] std::uint32_t number(std::uint32_t places) const {
@@ -48,18 +49,6 @@ class HostRings {
   }
 
  private:
-  [[nodiscard]] static Term term(std::int32_t coef, std::int32_t add, std::int32_t div,
-                                 std::uint32_t mod) {
-    return {.coef = coef,
-            .mul = 1,
-            .add = add,
-            .div = static_cast<std::uint32_t>(div),
-            .mod = mod,
-            .base = 0,
-            .digits = 0,
-            .table = 0};
-  }
-
   Builder& builder_;
   const HostRank& rank_;
 };
@@ -153,7 +142,7 @@ Turn turn_of(const HostRank& rank, std::uint32_t segment) {
 
 }  // namespace
 
-Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                             Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
@@ -173,7 +162,7 @@ Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_
 }
 
 Status hosts_ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
+                                 Collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = Collective::kReduceScatter,
@@ -198,7 +187,7 @@ Status hosts_ring_reduce_scatter(const CollectiveParameters& parameters, std::ui
 }
 
 Status hosts_multi_leader_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                    Program& out) {
+                                    Collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = Collective::kAllreduce,

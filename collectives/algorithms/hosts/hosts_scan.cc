@@ -78,8 +78,10 @@ void add_next_host(Builder& builder, const HostScan& scan) {
   builder.phase(1, static_cast<std::int32_t>(scan.first + rank.ranks) - 2, 1);
 }
 
-Status generate_hosts_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                           Collective collective, Program& out) {
+}  // namespace
+
+Status generate_hosts_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                 Collective collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = collective,
@@ -97,16 +99,6 @@ Status generate_hosts_scan(const CollectiveParameters& parameters, std::uint32_t
   add_across(builder, scan);
   add_next_host(builder, scan);
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status hosts_chain_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_hosts_scan(parameters, me, Collective::kScan, out);
-}
-
-Status hosts_chain_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_hosts_scan(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

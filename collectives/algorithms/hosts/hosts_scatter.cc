@@ -27,8 +27,7 @@ Status begin_parts(Builder& builder, const CollectiveParameters& parameters, std
                                         .one_block = true,
                                         .contention = ContentionGuarantee::kSlot});
   if (status != Status::kOk || parameters.ranks <= kLongestMessage) return status;
-  builder.clear();
-  return Status::kTooLarge;
+  return builder.refuse(Status::kTooLarge);
 }
 
 Status scatter_parts(const CollectiveParameters& parameters, std::uint32_t me,
@@ -53,12 +52,12 @@ Status scatter_parts(const CollectiveParameters& parameters, std::uint32_t me,
 
 }  // namespace
 
-Status hosts_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+Status hosts_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                               Program& out) {
   return scatter_parts(parameters, me, "hosts-binomial", out);
 }
 
-Status mesh_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+Status mesh_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   CollectiveParameters rows_as_hosts = parameters;
   rows_as_hosts.hosts = parameters.rows;
@@ -66,7 +65,7 @@ Status mesh_binomial_scatter(const CollectiveParameters& parameters, std::uint32
   return scatter_parts(rows_as_hosts, me, "mesh-binomial", out);
 }
 
-Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
+Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
   const Status status = begin_parts(builder, parameters, me, Collective::kGather, "hosts-binomial");

@@ -95,36 +95,28 @@ Status generate_hosts_allreduce(const CollectiveParameters& parameters, std::uin
   return builder.finish_one_port();
 }
 
+Status generate_hosts(const CollectiveParameters& parameters, std::uint32_t me,
+                      Collective collective, const char* algorithm, HostTree tree, Program& out) {
+  return collective == Collective::kBroadcast
+             ? generate_hosts_broadcast(parameters, me, algorithm, tree, out)
+             : generate_hosts_allreduce(parameters, me, algorithm, tree, out);
+}
+
 }  // namespace
 
-Status hosts_binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                Program& out) {
-  return generate_hosts_broadcast(parameters, me, "hosts-binomial", HostTree::kBinomial, out);
+Status generate_hosts_binomial(const CollectiveParameters& parameters, std::uint32_t me,
+                               Collective collective, Program& out) {
+  return generate_hosts(parameters, me, collective, "hosts-binomial", HostTree::kBinomial, out);
 }
 
-Status hosts_chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out) {
-  return generate_hosts_broadcast(parameters, me, "hosts-chain", HostTree::kChain, out);
+Status generate_hosts_chain(const CollectiveParameters& parameters, std::uint32_t me,
+                            Collective collective, Program& out) {
+  return generate_hosts(parameters, me, collective, "hosts-chain", HostTree::kChain, out);
 }
 
-Status hosts_two_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                Program& out) {
-  return generate_hosts_broadcast(parameters, me, "hosts-two-tree", HostTree::kTwoTree, out);
-}
-
-Status hosts_binomial_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                Program& out) {
-  return generate_hosts_allreduce(parameters, me, "hosts-binomial", HostTree::kBinomial, out);
-}
-
-Status hosts_chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out) {
-  return generate_hosts_allreduce(parameters, me, "hosts-chain", HostTree::kChain, out);
-}
-
-Status hosts_two_tree_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                Program& out) {
-  return generate_hosts_allreduce(parameters, me, "hosts-two-tree", HostTree::kTwoTree, out);
+Status generate_hosts_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
+                               Collective collective, Program& out) {
+  return generate_hosts(parameters, me, collective, "hosts-two-tree", HostTree::kTwoTree, out);
 }
 
 }  // namespace espalier

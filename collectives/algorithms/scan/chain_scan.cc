@@ -8,7 +8,7 @@
 // The exscan keeps the received sum in scratch until the own block is added, so INPUT and OUTPUT
 // may be the same memory. Its last rank needs no further sum and receives into OUTPUT.
 
-#include "collectives/algorithms/build/phases.h"
+#include "collectives/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -42,8 +42,6 @@ void add_chain_scan(Builder& builder, const Member& member, bool inclusive) {
   builder.phase(1, static_cast<std::int32_t>(member.ranks) - 2, 1);
 }
 
-namespace {
-
 Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
                            Collective collective, Program& out) {
   Builder builder(out);
@@ -54,16 +52,6 @@ Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t
   if (p == 1) return builder.finish_alone();
   add_chain_scan(builder, {p, 0, me}, collective == Collective::kScan);
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status chain_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_chain_scan(parameters, me, Collective::kScan, out);
-}
-
-Status chain_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_chain_scan(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

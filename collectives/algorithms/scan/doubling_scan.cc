@@ -12,8 +12,8 @@
 //
 // Cost of all: steps * (alpha + beta*m).
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/one_block.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -164,18 +164,14 @@ Status generate_doubling_scan(const CollectiveParameters& parameters, std::uint3
 
 }  // namespace
 
-Status recursive_doubling_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                               Program& out) {
-  return generate_doubling_scan(parameters, me, Collective::kScan, false, out);
+Status generate_recursive_doubling_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                        Collective collective, Program& out) {
+  return generate_doubling_scan(parameters, me, collective, false, out);
 }
 
-Status recursive_doubling_exscan(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Program& out) {
-  return generate_doubling_scan(parameters, me, Collective::kExscan, false, out);
-}
-
-Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_doubling_scan(parameters, me, Collective::kExscan, true, out);
+Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
+                           Collective collective, Program& out) {
+  return generate_doubling_scan(parameters, me, collective, true, out);
 }
 
 }  // namespace espalier

@@ -17,8 +17,8 @@
 // An exscan cannot keep its own block and its left subtree's sum in the same memory, so its INPUT
 // and OUTPUT must differ. For a scan they may be the same.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/up_down_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -120,8 +120,10 @@ void add_sums_down(Builder& builder, const UpDownNode& node) {
   builder.send(node.right().down, node.right().root(), sum, 2);
 }
 
-Status generate_doubly_pipelined(const CollectiveParameters& parameters, std::uint32_t me,
-                                 Collective collective, Program& out) {
+}  // namespace
+
+Status generate_doubly_pipelined_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Collective collective, Program& out) {
   Builder builder(out);
   const Status status =
       builder.begin(parameters, me, {.collective = collective, .algorithm = "doubly-pipelined"});
@@ -134,18 +136,6 @@ Status generate_doubly_pipelined(const CollectiveParameters& parameters, std::ui
   const std::uint32_t steps = UpDownTree::steps_up(p) + UpDownTree::steps_down(p) - 2;
   builder.phase(3, static_cast<std::int32_t>(steps) - 3, 3);
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status doubly_pipelined_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out) {
-  return generate_doubly_pipelined(parameters, me, Collective::kScan, out);
-}
-
-Status doubly_pipelined_exscan(const CollectiveParameters& parameters, std::uint32_t me,
-                               Program& out) {
-  return generate_doubly_pipelined(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

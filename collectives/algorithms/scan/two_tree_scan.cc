@@ -22,8 +22,8 @@
 // An exscan cannot keep its own block and its left subtree's sum in the same memory, so its INPUT
 // and OUTPUT must differ. For a scan they may be the same.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/two_trees.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -198,9 +198,9 @@ void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, Pairing pair
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
 }
 
-Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                              const char* algorithm, Collective collective, Pairing pairing,
-                              Program& out) {
+Status generate_pair_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                          const char* algorithm, Collective collective, Pairing pairing,
+                          Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me, {.collective = collective, .algorithm = algorithm, .segments = 2});
@@ -214,26 +214,14 @@ Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint3
 
 }  // namespace
 
-Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(parameters, me, "two-tree", Collective::kScan, Pairing::kShift,
-                                out);
+Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                              Collective collective, Program& out) {
+  return generate_pair_scan(parameters, me, "two-tree", collective, Pairing::kShift, out);
 }
 
-Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(parameters, me, "two-tree", Collective::kExscan, Pairing::kShift,
-                                out);
-}
-
-Status two_tree_mirror_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                            Program& out) {
-  return generate_two_tree_scan(parameters, me, "two-tree-mirror", Collective::kScan,
-                                Pairing::kMirror, out);
-}
-
-Status two_tree_mirror_exscan(const CollectiveParameters& parameters, std::uint32_t me,
-                              Program& out) {
-  return generate_two_tree_scan(parameters, me, "two-tree-mirror", Collective::kExscan,
-                                Pairing::kMirror, out);
+Status generate_two_tree_mirror_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                     Collective collective, Program& out) {
+  return generate_pair_scan(parameters, me, "two-tree-mirror", collective, Pairing::kMirror, out);
 }
 
 }  // namespace espalier

@@ -24,10 +24,10 @@
 //
 // INPUT and OUTPUT of an exscan must differ. For a scan they may be the same.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/pair_sums.h"
+#include "collectives/algorithms/trees/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -273,8 +273,10 @@ void add_short_chain(Builder& builder, std::uint32_t p, std::uint32_t me, bool i
   builder.phase(period, 0, static_cast<std::int32_t>(period));
 }
 
-Status generate_simplex_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                             Collective collective, Program& out) {
+}  // namespace
+
+Status generate_two_tree_simplex_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Collective collective, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(parameters, me,
                                       {.collective = collective,
@@ -292,18 +294,6 @@ Status generate_simplex_scan(const CollectiveParameters& parameters, std::uint32
     add_down_phase(builder, p, me, inclusive);
   }
   return builder.finish_one_port();
-}
-
-}  // namespace
-
-Status two_tree_simplex_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                             Program& out) {
-  return generate_simplex_scan(parameters, me, Collective::kScan, out);
-}
-
-Status two_tree_simplex_exscan(const CollectiveParameters& parameters, std::uint32_t me,
-                               Program& out) {
-  return generate_simplex_scan(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

@@ -13,8 +13,8 @@
 // every rank sends its own part in the first step of the round, then those of the ranks behind it,
 // nearest first.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/rounds.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/rounds.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -85,12 +85,14 @@ void ChainExchange::add_gather() {
   repeat_in(builder_.send(1, rounds_.rank(-1), parts, 1), 0, behind_);
 }
 
-Status exchange_along_chain(const CollectiveParameters& parameters, std::uint32_t me, bool gather,
-                            Program& out) {
+}  // namespace
+
+Status generate_chain_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                              Collective collective, Program& out) {
+  const bool gather = collective == Collective::kGather;
   Builder builder(out);
-  const Status status = builder.begin(
-      parameters, me,
-      {.collective = gather ? Collective::kGather : Collective::kScatter, .algorithm = "chain"});
+  const Status status =
+      builder.begin(parameters, me, {.collective = collective, .algorithm = "chain"});
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   ChainExchange exchange(builder, parameters, me);
@@ -100,16 +102,6 @@ Status exchange_along_chain(const CollectiveParameters& parameters, std::uint32_
     gather ? exchange.add_gather() : exchange.add_scatter();
   }
   return exchange.finish();
-}
-
-}  // namespace
-
-Status chain_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_along_chain(parameters, me, false, out);
-}
-
-Status chain_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_along_chain(parameters, me, true, out);
 }
 
 }  // namespace espalier

@@ -13,9 +13,9 @@
 // kTooLarge above, and if a program has no room for a rank's transfers: each takes up to three of
 // its 64 indices, two at the root.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/algorithms/trees/postal.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -134,10 +134,7 @@ Status exchange_parts(const CollectiveParameters& parameters, std::uint32_t me,
                                        .latency_ticks = parameters.latency_ticks});
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
-  if (parameters.ranks > 2 * kLongestRun) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (parameters.ranks > 2 * kLongestRun) return builder.refuse(Status::kTooLarge);
   const std::uint32_t radix = tree_radix(parameters.radix, parameters.ranks, parameters.send_ticks,
                                          parameters.latency_ticks);
   const Leaders leaders = collective == Collective::kGather ? Leaders::kNearest : Leaders::kFirst;
@@ -148,20 +145,14 @@ Status exchange_parts(const CollectiveParameters& parameters, std::uint32_t me,
 
 }  // namespace
 
-Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(binomial_parameters(parameters), me, Collective::kScatter, "binomial", out);
+Status generate_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                 Collective collective, Program& out) {
+  return exchange_parts(binomial_parameters(parameters), me, collective, "binomial", out);
 }
 
-Status binomial_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(binomial_parameters(parameters), me, Collective::kGather, "binomial", out);
-}
-
-Status knomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(parameters, me, Collective::kScatter, "knomial", out);
-}
-
-Status knomial_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_parts(parameters, me, Collective::kGather, "knomial", out);
+Status generate_knomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                Collective collective, Program& out) {
+  return exchange_parts(parameters, me, collective, "knomial", out);
 }
 
 }  // namespace espalier

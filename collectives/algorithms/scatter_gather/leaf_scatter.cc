@@ -14,8 +14,8 @@
 // above it, 1 for other ranks, 2 for other routers. kTooLarge if the terms do not fit: k = 2, h >
 // 14.
 
-#include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
+#include "collectives/build/rounds.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -175,16 +175,18 @@ Status Exchange::finish() {
   return builder_.finish(1, round);
 }
 
-Status exchange(const CollectiveParameters& parameters, std::uint32_t me, bool gather,
-                Program& out) {
+}  // namespace
+
+Status generate_leaf_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                             Collective collective, Program& out) {
+  const bool gather = collective == Collective::kGather;
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
-  status = builder.begin(parameters, me,
-                         {.collective = gather ? Collective::kGather : Collective::kScatter,
-                          .algorithm = "leaf",
-                          .nodes = leaf_tree_nodes(node)});
+  status = builder.begin(
+      parameters, me,
+      {.collective = collective, .algorithm = "leaf", .nodes = leaf_tree_nodes(node)});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
   Exchange seen(builder, node, parameters.root, gather);
@@ -194,16 +196,6 @@ Status exchange(const CollectiveParameters& parameters, std::uint32_t me, bool g
     me == parameters.root ? seen.add_root() : seen.add_rank();
   }
   return seen.finish();
-}
-
-}  // namespace
-
-Status leaf_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange(parameters, me, false, out);
-}
-
-Status leaf_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange(parameters, me, true, out);
 }
 
 }  // namespace espalier

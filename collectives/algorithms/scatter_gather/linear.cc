@@ -8,8 +8,8 @@
 // In step j of a round (rounds.h) the root sends to, or receives from, the rank j+1 after it. A
 // node has at most 128 links, so there are at most 129 ranks; kTooLarge above.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/rounds.h"
+#include "collectives/build/builder.h"
+#include "collectives/build/rounds.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -29,19 +29,18 @@ void add_linear_root(Builder& builder, RankRounds& rounds, std::uint32_t p, std:
   transfer.instances_ref = all;
 }
 
-Status exchange_linearly(const CollectiveParameters& parameters, std::uint32_t me, bool gather,
-                         Program& out) {
+}  // namespace
+
+Status generate_linear(const CollectiveParameters& parameters, std::uint32_t me,
+                       Collective collective, Program& out) {
+  const bool gather = collective == Collective::kGather;
   Builder builder(out);
-  const Status status = builder.begin(
-      parameters, me,
-      {.collective = gather ? Collective::kGather : Collective::kScatter, .algorithm = "linear"});
+  const Status status =
+      builder.begin(parameters, me, {.collective = collective, .algorithm = "linear"});
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks, root = parameters.root;
   if (p == 1) return builder.finish_alone();
-  if (p > kMaxLinearRanks) {
-    out.clear();
-    return Status::kTooLarge;
-  }
+  if (p > kMaxLinearRanks) return builder.refuse(Status::kTooLarge);
   RankRounds rounds(builder, p, me);
   if (me == root) {
     add_linear_root(builder, rounds, p, root, gather);
@@ -54,16 +53,6 @@ Status exchange_linearly(const CollectiveParameters& parameters, std::uint32_t m
   Action& transfer = gather ? builder.send(step, root, own, 0) : builder.receive(step, root, own);
   transfer.instances_ref = all;
   return rounds.finish();
-}
-
-}  // namespace
-
-Status linear_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_linearly(parameters, me, false, out);
-}
-
-Status linear_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return exchange_linearly(parameters, me, true, out);
 }
 
 }  // namespace espalier

@@ -1,6 +1,6 @@
 #include "collectives/algorithms/trees/fractional_tree.h"
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/base/assert.h"
 
 namespace espalier {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/build/builder.h"
 #include "espalier/base/assert.h"
 
 namespace espalier {

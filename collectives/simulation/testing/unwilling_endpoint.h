@@ -4,22 +4,14 @@
 #include <cstdint>
 #include <random>
 
-#include "espalier/hal/endpoint.h"
+#include "hal/testing/forwarding_endpoint.h"
 
 namespace espalier::testing {
 
 // Wraps an endpoint, which must outlive it.
-class UnwillingEndpoint final : public Endpoint {
+class UnwillingEndpoint final : public ForwardingEndpoint {
  public:
-  UnwillingEndpoint(Endpoint& inner, unsigned seed) : inner_(inner), random_(seed) {}
-  [[nodiscard]] std::uint32_t node() const override { return inner_.node(); }
-  [[nodiscard]] std::uint32_t links() const override { return inner_.links(); }
-  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override { return inner_.peer(link); }
-  [[nodiscard]] std::uint32_t window() const override { return inner_.window(); }
-  [[nodiscard]] std::uint64_t eager_bytes() const override { return inner_.eager_bytes(); }
-  [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override {
-    return inner_.prepare(regions, count);
-  }
+  UnwillingEndpoint(Endpoint& inner, unsigned seed) : ForwardingEndpoint(inner), random_(seed) {}
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
     return refuse() ? Status::kTryAgain : inner_.post_receive(link, post);
   }
@@ -32,13 +24,9 @@ class UnwillingEndpoint final : public Endpoint {
   [[nodiscard]] bool poll(Completion& completion) override {
     return !refuse() && inner_.poll(completion);
   }
-  void release() override { inner_.release(); }
-  [[nodiscard]] std::uint64_t now() override { return inner_.now(); }
-  void wait(std::uint64_t until) override { inner_.wait(until); }
 
  private:
   [[nodiscard]] bool refuse() { return random_() % 4 == 0; }
-  Endpoint& inner_;
   std::minstd_rand random_;
 };
 

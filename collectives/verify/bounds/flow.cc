@@ -6,6 +6,12 @@
 
 namespace espalier::verify {
 
+void FlowNetwork::clear(std::uint32_t vertices) {
+  arcs_.clear();
+  arcs_from_.resize(vertices);
+  for (std::vector<std::uint32_t>& arcs : arcs_from_) arcs.clear();
+}
+
 std::size_t FlowNetwork::add_arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) {
   const auto number = static_cast<std::uint32_t>(arcs_.size());
   arcs_from_[from].push_back(number);

@@ -1,6 +1,6 @@
 #pragma once
-// Maximum flows and minimum cuts of a network of arcs, within a limited number of operations.
-// Internal to collectives/verify.
+// Maximum flows and minimum cuts of a network of arcs, within a limited number of operations: for
+// bounds, and for the packing of trees (collectives/search).
 
 #include <cstdint>
 #include <limits>
@@ -10,8 +10,11 @@ namespace espalier::verify {
 
 class FlowNetwork {
  public:
+  FlowNetwork() = default;
   explicit FlowNetwork(std::uint32_t vertices) : arcs_from_(vertices) {}
 
+  // Removes all arcs.
+  void clear(std::uint32_t vertices);
   // Adds an arc of capacity >= 0. Returns its number.
   std::size_t add_arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity);
   // Changes an arc's capacity, from the next flow onward.
@@ -22,6 +25,11 @@ class FlowNetwork {
   // arcs that it examines from `work`, and returns -1 if that falls below 0.
   [[nodiscard]] std::int64_t max_flow(std::uint32_t source, std::uint32_t sink, std::int64_t enough,
                                       std::int64_t& work);
+  [[nodiscard]] std::int64_t max_flow(std::uint32_t source, std::uint32_t sink,
+                                      std::int64_t enough) {
+    std::int64_t work = kNoLimit;
+    return max_flow(source, sink, enough, work);
+  }
   // Whether the vertex is on the source's side of the minimum cut of the last flow, which was below
   // `enough`.
   [[nodiscard]] bool on_source_side(std::uint32_t vertex) const { return level_[vertex] >= 0; }

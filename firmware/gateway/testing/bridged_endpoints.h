@@ -10,41 +10,21 @@
 
 #include "firmware/gateway/testing/joined_board.h"
 #include "hal/conformance/conformance.h"
+#include "hal/testing/forwarding_endpoint.h"
 
 namespace espalier::gateway {
 
 // A board's endpoint. Its wait() also steps the gateways, which are separate processes in a real
 // cluster.
-class BridgedEndpoint final : public Endpoint {
+class BridgedEndpoint final : public ForwardingEndpoint {
  public:
   BridgedEndpoint(Endpoint& endpoint, std::function<bool()> gateways)
-      : endpoint_(endpoint), gateways_(std::move(gateways)) {}
-  std::uint32_t node() const override { return endpoint_.node(); }
-  std::uint32_t links() const override { return endpoint_.links(); }
-  std::uint32_t peer(std::uint32_t link) const override { return endpoint_.peer(link); }
-  std::uint32_t window() const override { return endpoint_.window(); }
-  std::uint64_t eager_bytes() const override { return endpoint_.eager_bytes(); }
-  Status prepare(const Region* regions, std::uint32_t count) override {
-    return endpoint_.prepare(regions, count);
-  }
-  Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    return endpoint_.post_receive(link, post);
-  }
-  Status post_send(std::uint32_t link, const SendPost& post) override {
-    return endpoint_.post_send(link, post);
-  }
-  Status post_control(std::uint32_t link, const Control& control) override {
-    return endpoint_.post_control(link, control);
-  }
-  bool poll(Completion& completion) override { return endpoint_.poll(completion); }
-  void release() override { endpoint_.release(); }
-  std::uint64_t now() override { return endpoint_.now(); }
+      : ForwardingEndpoint(endpoint), gateways_(std::move(gateways)) {}
   void wait(std::uint64_t until) override {
-    if (!gateways_()) endpoint_.wait(until);
+    if (!gateways_()) inner_.wait(until);
   }
 
  private:
-  Endpoint& endpoint_;
   std::function<bool()> gateways_;
 };
 

@@ -133,13 +133,11 @@ class Machines {
 // All algorithms for any topology, with sums of 32-bit integers.
 std::vector<Job> all_jobs(std::uint32_t ranks) {
   std::vector<Job> jobs;
-  std::uint32_t count = 0;
-  const Algorithm* table = algorithms(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kAnywhere) continue;
+  for (const Algorithm& one : algorithms()) {
+    if (one.where != Where::kAnywhere) continue;
     Job job;
-    job.collective = table[i].collective;
-    job.algorithm = table[i].name;
+    job.collective = one.collective;
+    job.algorithm = one.name;
     job.op.op = Op::kSum;
     job.op.type = Type::kI32;
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
@@ -147,7 +145,7 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
     parameters.ranks = ranks;
     parameters.run_length = job.run_length;
     Program program;
-    if (table[i].generate(parameters, 0, program) == Status::kUnsupported) continue;
+    if (one.generate(parameters, 0, program) == Status::kUnsupported) continue;
     jobs.push_back(job);
   }
   return jobs;

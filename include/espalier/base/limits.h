@@ -61,10 +61,10 @@
 // an executable must have the same value.
 #define ESPALIER_SHORT_COLLECTIVES __STDC_HOSTED__
 #endif
-#ifndef ESPALIER_RELEASE_HOOK
-// 1: the owner of a machine may use its endpoint before it is released after a failure
-// (MachineConfig::before_release). All code of an executable must have the same value.
-#define ESPALIER_RELEASE_HOOK __STDC_HOSTED__
+#ifndef ESPALIER_PROGRAM_HOOKS
+// 1: machines know of the program that calls them (MachineConfig::before_release, quiet_ns). All
+// code of an executable must have the same value.
+#define ESPALIER_PROGRAM_HOOKS __STDC_HOSTED__
 #endif
 #ifndef ESPALIER_UPDATES
 // 1: nodes take part in updates of the whole cluster over its fabric (docs/updates.md). All code of

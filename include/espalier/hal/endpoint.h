@@ -48,8 +48,10 @@ inline constexpr std::uint32_t kControlKinds = 3;  // values of ControlKind
 // A control: see the top of this file.
 struct Control {
   ControlKind kind = ControlKind::kProbe;
-  std::uint32_t number = 0;  // of a keepalive probe (not MPI_Probe); its reply repeats it
-  Cause cause;               // kCause only
+  // The number of a keepalive probe (not MPI_Probe). Its reply repeats it, or with
+  // MachineConfig::quiet_ns says for how long the sender has not moved, in units of 2^16 ns.
+  std::uint32_t number = 0;
+  Cause cause;  // kCause only
 };
 
 // A completion or another event, as poll() returns it.

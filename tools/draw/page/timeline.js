@@ -21,6 +21,40 @@ function drawLines() {
   markStep();
 }
 
+// Several of a node share its cell.
+function cellsOfRanks({left, top, cell, row, gap, put, labels}) {
+  schedule.perStep.forEach(({transfers, receives, operations}, step) => {
+    const x = left + step * cell + gap / 2, w = cell - gap;
+    const share = (list, end, y, kindOf) => {
+      const many = new Map(), seen = new Map();
+      for (const its of list) many.set(its[end], (many.get(its[end]) || 0) + 1);
+      for (const its of list) {
+        const node = its[end], k = seen.get(node) || 0, part = w / many.get(node);
+        seen.set(node, k + 1);
+        put(node, inkOf(its), x + k * part, part - (many.get(node) > 1 ? 0.6 : 0), top + (node + y) * row + 1, row / 2 - 1.2, kindOf);
+        const name = blockName(its);
+        if (kindOf === 'send' && row > 14 && part >= 6 * name.length + 2) {
+          labels.push([x + (k + 0.5) * part, top + (node + y + 0.25) * row + 4, name]);
+        }
+      }
+    };
+    share(transfers, 'from', 0, 'send');
+    share(receives, 'to', 0.5, 'receive');
+    for (const its of operations) put(its.node, 'var(--ink)', x + w - 3, 3, top + (its.node + 0.5) * row - 1.5, 3, 'operation');
+  });
+}
+
+function cellsOfLinks({left, top, cell, row, gap, put, labels}, rows) {
+  rows.forEach((its, at) => {
+    for (const [step, list] of schedule.load.get(its.key).steps) {
+      const x = left + step * cell + gap / 2, each = (row - 2) / list.length;
+      list.forEach((one, k) => put(at, inkOf(one), x, cell - gap, top + at * row + 1 + k * each, each - 0.3, 'send'));
+      if (list.length > its.lanes) put(at, 'var(--bad)', x, cell - gap, top + (at + 1) * row - 2, 2, 'over');
+      else if (row > 14 && cell >= 24) labels.push([x + cell / 2, top + (at + 0.5) * row + 4, list.map(blockName).join(' ')]);
+    }
+  });
+}
+
 // One path a row and ink: a page of 64 nodes stays light.
 function drawGantt(kind) {
   const rows = rowsOf(kind), left = 84, top = 22;
@@ -46,38 +80,9 @@ function drawGantt(kind) {
   };
   const gap = cell > 8 ? 1.5 : 0.3;
   const labels = [];
-  schedule.perStep.forEach(({transfers, receives, operations}, step) => {
-    const x = left + step * cell + gap / 2, w = cell - gap;
-    if (kind === 'rank') {
-      // Several of a node share its cell.
-      const share = (list, end, y, kindOf) => {
-        const many = new Map(), seen = new Map();
-        for (const its of list) many.set(its[end], (many.get(its[end]) || 0) + 1);
-        for (const its of list) {
-          const node = its[end], k = seen.get(node) || 0, part = w / many.get(node);
-          seen.set(node, k + 1);
-          put(node, inkOf(its), x + k * part, part - (many.get(node) > 1 ? 0.6 : 0), top + (node + y) * row + 1, row / 2 - 1.2, kindOf);
-          const name = blockName(its);
-          if (kindOf === 'send' && row > 14 && part >= 6 * name.length + 2) {
-            labels.push([x + (k + 0.5) * part, top + (node + y + 0.25) * row + 4, name]);
-          }
-        }
-      };
-      share(transfers, 'from', 0, 'send');
-      share(receives, 'to', 0.5, 'receive');
-      for (const its of operations) put(its.node, 'var(--ink)', x + w - 3, 3, top + (its.node + 0.5) * row - 1.5, 3, 'operation');
-    }
-  });
-  if (kind === 'link') {
-    rows.forEach((its, at) => {
-      for (const [step, list] of schedule.load.get(its.key).steps) {
-        const x = left + step * cell + gap / 2, each = (row - 2) / list.length;
-        list.forEach((one, k) => put(at, inkOf(one), x, cell - gap, top + at * row + 1 + k * each, each - 0.3, 'send'));
-        if (list.length > its.lanes) put(at, 'var(--bad)', x, cell - gap, top + (at + 1) * row - 2, 2, 'over');
-        else if (row > 14 && cell >= 24) labels.push([x + cell / 2, top + (at + 0.5) * row + 4, list.map(blockName).join(' ')]);
-      }
-    });
-  }
+  const grid = {left, top, cell, row, gap, put, labels};
+  if (kind === 'rank') cellsOfRanks(grid);
+  else cellsOfLinks(grid, rows);
   for (const {ink, kindOf, d} of paths.values()) {
     const path = element('path', {d, class: kindOf}, svg);
     path.style.fill = ink;
@@ -119,7 +124,7 @@ function markStep() {
 
 // ---- traces
 
-// Takes the Trace Event Format, as 'espalier trace' writes it.
+// Takes the Trace Event Format, as --trace of 'espalier simulate' and 'espalier run' writes it.
 function openTrace(json) {
   const events = Array.isArray(json) ? json : json.traceEvents;
   if (!Array.isArray(events)) throw new Error('no traceEvents in it');
@@ -146,30 +151,9 @@ function openTrace(json) {
   pickTab('lines', 'trace');
 }
 
-function drawTrace() {
-  if (!trace) {
-    $('lines-note').textContent = 'No trace yet: open one with the link above, or drop it anywhere here (espalier trace FILE -o trace.json writes one).';
-    return;
-  }
-  const left = 190, top = 22, row = 11, between = 5;
-  const zoom = Math.pow(1.08, +$('zoom').value);
-  const scale = ($('lines').clientWidth - left - 24) * zoom / trace.end;
-  const places = new Map();
-  let y = top, pid = -1;
-  for (const track of trace.tracks) {
-    if (track.pid !== pid) y += pid === -1 ? 0 : between;
-    pid = track.pid;
-    places.set(`${track.pid}/${track.tid}`, y);
-    y += row;
-  }
-  const svg = element('svg', {id: 'trace', width: left + trace.end * scale + 24, height: y + 6, role: 'img', 'aria-label': 'trace'}, $('lines'));
-  const unit = Math.pow(10, Math.ceil(Math.log10(90 / scale)));
-  for (let at = 0; at <= trace.end; at += unit) {
-    element('line', {class: 'row', x1: left + at * scale, x2: left + at * scale, y1: top - 4, y2: y}, svg);
-    element('text', {x: left + at * scale + 3, y: 14}, svg, unit >= 1000 ? `${at / 1000} ms` : `${+at.toFixed(3)} µs`);
-  }
-  let drawn = 0;
-  pid = -1;
+// Returns how many slices it drew.
+function drawTracks(svg, {left, scale, row, places}) {
+  let drawn = 0, pid = -1;
   for (const track of trace.tracks) {
     const at = places.get(`${track.pid}/${track.tid}`);
     if (track.pid !== pid) element('text', {class: 'name process', x: left - 76, y: at + 9, 'data-pid': track.pid}, svg,
@@ -189,6 +173,32 @@ function drawTrace() {
       }
     }
   }
+  return drawn;
+}
+
+function drawTrace() {
+  if (!trace) {
+    $('lines-note').textContent = 'No trace yet: open one with the link above, or drop it anywhere here (espalier simulate FILE --trace trace.json writes one).';
+    return;
+  }
+  const left = 190, top = 22, row = 11, between = 5;
+  const zoom = Math.pow(1.08, +$('zoom').value);
+  const scale = ($('lines').clientWidth - left - 24) * zoom / trace.end;
+  const places = new Map();
+  let y = top, pid = -1;
+  for (const track of trace.tracks) {
+    if (track.pid !== pid) y += pid === -1 ? 0 : between;
+    pid = track.pid;
+    places.set(`${track.pid}/${track.tid}`, y);
+    y += row;
+  }
+  const svg = element('svg', {id: 'trace', width: left + trace.end * scale + 24, height: y + 6, role: 'img', 'aria-label': 'trace'}, $('lines'));
+  const unit = Math.pow(10, Math.ceil(Math.log10(90 / scale)));
+  for (let at = 0; at <= trace.end; at += unit) {
+    element('line', {class: 'row', x1: left + at * scale, x2: left + at * scale, y1: top - 4, y2: y}, svg);
+    element('text', {x: left + at * scale + 3, y: 14}, svg, unit >= 1000 ? `${at / 1000} ms` : `${+at.toFixed(3)} µs`);
+  }
+  const drawn = drawTracks(svg, {left, scale, row, places});
   if (trace.flows.length <= flowsAtMost && $('flows').checked) {
     for (const [from, to] of trace.flows) {
       const x1 = left + from.ts * scale, y1 = places.get(`${from.pid}/${from.tid}`) + row / 2;

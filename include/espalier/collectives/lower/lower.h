@@ -12,7 +12,7 @@
 #include <string>
 
 #include "espalier/base/result.h"
-#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/build/parameters.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 

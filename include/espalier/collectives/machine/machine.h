@@ -46,11 +46,16 @@ struct MachineConfig {
 #endif
   // Records the most recently started collective; must outlive the machine. Null: no log.
   EventLog* log = nullptr;
-#if ESPALIER_RELEASE_HOOK
+#if ESPALIER_PROGRAM_HOOKS
   // Called with `context` after a failure, when the cause is final and before the endpoint is
   // released. It may post and take controls; it must not call the machine, except cause(). Null:
   // nothing is called.
   void (*before_release)(void* context) = nullptr;
+  // Set: a peer that takes part in no collective counts as moving, for as long as its program does
+  // something else. Returns for how long, in ns, the program of this node has waited elsewhere and
+  // nothing moved there; 0: it runs. Called with `context` when a peer asks. All machines of a
+  // cluster must have it, or none. Null: such a peer is stalled after twice the deadline.
+  std::uint64_t (*quiet_ns)(void* context) = nullptr;
   void* context = nullptr;
 #endif
 };
@@ -151,6 +156,11 @@ class Machine {
   [[nodiscard]] const Cause& cause() const;
   // After a failure, returns the report for the time of the failure.
   [[nodiscard]] StallReport stall_report() const;
+#if ESPALIER_PROGRAM_HOOKS
+  // Returns the endpoint's time (now(), ns) of the last move of the collective in progress, or of
+  // what its peers await.
+  [[nodiscard]] std::uint64_t moved_at() const { return failure_detector_.moved_at(); }
+#endif
   // Returns N of the collective that was started or prepared last.
   [[nodiscard]] std::uint32_t blocks() const;
 

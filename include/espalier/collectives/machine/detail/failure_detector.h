@@ -24,13 +24,22 @@ class FailureDetector {
   // Forgets everything except D, and binds the detector to another endpoint.
   void reopen(Endpoint& endpoint);
 #endif
-#if ESPALIER_RELEASE_HOOK
+#if ESPALIER_PROGRAM_HOOKS
   // Sets the function that is called with `context` once the cause is final, before the endpoint
   // is released; null: none.
   void call_before_release(void (*function)(void* context), void* context) {
     before_release_ = function;
-    release_context_ = context;
+    context_ = context;
   }
+  // Sets MachineConfig::quiet_ns. Replies then say for how long their sender has not moved: 0 if it
+  // awaits nothing and its program runs. So what a machine awaits counts as moving as long as
+  // anything moves that its peers await in turn.
+  void wait_for_programs(std::uint64_t (*quiet_ns)(void* context), void* context) {
+    quiet_ns_ = quiet_ns;
+    context_ = context;
+  }
+  // Returns the endpoint's time (now(), ns) of the last move.
+  [[nodiscard]] std::uint64_t moved_at() const { return moved_at_ + lost_; }
 #endif
   // Takes note of the links that the endpoint added.
   void read_links();
@@ -43,7 +52,12 @@ class FailureDetector {
   void run(bool drained);
 
   // Notes that a collective starts. Its probes carry `word`.
-  void start(std::uint32_t word) { probe_word_ = word; }
+  void start(std::uint32_t word) {
+    probe_word_ = word;
+#if ESPALIER_PROGRAM_HOOKS
+    askers_ = LinkSet();
+#endif
+  }
   // Notes that the machine made progress.
   void note_progress() { has_moved_ = true; }
   // Notes that the machine awaits a completion on `link` from now on.
@@ -107,6 +121,10 @@ class FailureDetector {
   void send_controls();
   void look_at_links(bool drained);
   void restart_replies();
+#if ESPALIER_PROGRAM_HOOKS
+  [[nodiscard]] std::uint32_t quiet_units() const;
+  void take_quiet_units(std::uint32_t units);
+#endif
   void begin_wait(std::uint32_t link);
   [[nodiscard]] std::uint64_t first_probe(std::uint32_t link) const;
   // All nodes know the cause D/4 later, at 2D.
@@ -128,9 +146,11 @@ class FailureDetector {
   std::uint32_t probe_word_ = 0;
   bool has_moved_ = false;  // noted since the last run(): progress
   bool ended_ = false;
-#if ESPALIER_RELEASE_HOOK
+#if ESPALIER_PROGRAM_HOOKS
   void (*before_release_)(void* context) = nullptr;
-  void* release_context_ = nullptr;
+  std::uint64_t (*quiet_ns_)(void* context) = nullptr;
+  void* context_ = nullptr;
+  LinkSet askers_;  // peers that sent a probe during this collective
 #endif
   Cause cause_;
   LinkState links_[kMaxLinks];

@@ -1,0 +1,23 @@
+#pragma once
+// The parameters of collectives on a topology, for tests.
+
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/topology/topology.h"
+
+namespace espalier {
+
+// rule: the only row of the block table, which must outlive the parameters; null: the default
+// table.
+inline CollectiveParameters topology_parameters(const topology::Topology& topology,
+                                                std::uint32_t root = 0,
+                                                const BlockRule* rule = nullptr) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.topology_digest = topology.digest();
+  parameters.blocks = rule;
+  parameters.blocks_count = rule == nullptr ? 0 : 1;
+  return parameters;
+}
+
+}  // namespace espalier

@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+"""Gate: no folder has more than 40 files of sources (C++, C, Python, shell, JavaScript, Fortran) directly in it.
+
+folders.py ROOT            prints the lines of sources, those of tests, and the assertions of each top folder; exit status 1 if a folder has
+                           more than MAX_FILES
+folders.py ROOT --table N  prints the N folders with the most files
+
+An assertion is a use of ESPALIER_ASSERT (include/espalier/base/assert.h)."""
+import collections
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import tree
+
+MAX_FILES = 40
+SOURCES = (".h", ".cc", ".c", ".py", ".sh", ".js", ".F90")
+ASSERTION = re.compile(r"(?<!define )\bESPALIER_ASSERT\(")
+
+
+def is_test(file):
+    return file.startswith("tests/") or re.search(r"(_test|_bench)\.\w+$|/(testing|conformance|simulated|bench)/", file) is not None
+
+
+def main(root, table=None):
+    files = tree.files(root, *SOURCES)
+    count = collections.Counter(str(pathlib.PurePath(file).parent) for file in files)
+    if table:
+        for folder, number in count.most_common(int(table)):
+            print(f"{number:4} {folder}")
+        return 0
+    sums = {}
+    for file in files:
+        text = tree.read(root, file)
+        row = sums.setdefault(pathlib.PurePath(file).parts[0] if "/" in file else ".", [0, 0, 0])
+        row[1 if is_test(file) else 0] += text.count("\n")
+        row[2] += len(ASSERTION.findall(text))
+    print(f"{'':16} {'lines':>8} {'of tests':>8} {'assertions':>10}")
+    for folder, row in (*sorted(sums.items()), ("all", [sum(row[k] for row in sums.values()) for k in range(3)])):
+        print(f"{folder:16} {row[0]:8,} {row[1]:8,} {row[2]:10,}")
+    return tree.report([f"{folder}: {number} files, at most {MAX_FILES} are allowed" for folder, number in sorted(count.items())
+                        if number > MAX_FILES], "give what belongs together a folder of its own")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[3] if sys.argv[2:3] == ["--table"] else None))
