@@ -35,8 +35,7 @@ void run(Input& input) {
   if (board) {
     examine(*board);
   } else {
-    expect(board.error().message.find('
-') == std::string::npos, "a refusal is one line");
+    expect(board.error().message.find('\n') == std::string::npos, "a refusal is one line");
   }
 }
 
