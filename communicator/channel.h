@@ -242,8 +242,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   mutable std::atomic<User> user_ = kNobody;
   mutable std::atomic<std::uint32_t> uses_ = 0;  // by the program; counted by its thread
   std::uint32_t seen_uses_ = 0;                  // of take_used()
-  std::atomic<bool> is_active_ = false;  // the queue has more than a leaving barrier
-  bool is_listed_ = false;               // in the job
+  std::atomic<bool> is_active_ = false;          // the queue has more than a leaving barrier
+  bool is_listed_ = false;                       // in the job
   std::uint32_t generation_ = process_generation();
   bool is_leaving_ = false;
   std::shared_ptr<Operation> leaving_;  // the barrier after which the endpoint may be closed
