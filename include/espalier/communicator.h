@@ -151,7 +151,7 @@ class Request {
 
 // A collective that is planned once and started any number of times (MPI_Allreduce_init). start(),
 // test() and wait() allocate no memory and make no system call except libfabric's; a wait() for
-// other ranks also yields the core or blocks.
+// other ranks also yields the core or blocks, and so does a call that meets the library's thread.
 class Plan {
  public:
   Plan(Plan&&) noexcept = default;
