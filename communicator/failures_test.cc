@@ -243,9 +243,10 @@ void write_chain(const std::string& path, std::uint32_t ranks) {
   const std::uint64_t digest = digest_bytes(kDigestSeed, topology.data(), topology.size());
   ScheduleFileWriter writer(topology, digest, ranks, ranks);
   const auto program = std::make_unique<Program>();
-  const Generator chain = find_algorithm(Collective::kBroadcast, "chain")->generate;
+  const Algorithm& chain = *find_algorithm(Collective::kBroadcast, "chain");
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    ASSERT_EQ(chain({.ranks = ranks, .topology_digest = digest}, rank, *program), Status::kOk);
+    ASSERT_EQ(chain.generate({.ranks = ranks, .topology_digest = digest}, rank, *program),
+              Status::kOk);
     ASSERT_EQ(writer.add(*program), Status::kOk);
   }
   std::vector<std::uint8_t> file;

@@ -152,11 +152,6 @@ void Schedules::measured(const NetworkCost& cost) {
   is_measuring_ = false;
 }
 
-bool Schedules::is_known(const ScheduleRequest& request) const {
-  const std::lock_guard lock(mutex_);
-  return find_planned(request) != nullptr;
-}
-
 Schedules::ChoiceKey Schedules::choice_key(const ScheduleRequest& request) {
   return {request.collective, !request.commutes && combines_operands(request.collective) &&
                                   has_root(request.collective) && request.root != 0};
@@ -269,6 +264,7 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
   if (!is_made) {
     if (auto made = make(*kept); !made) return fail(made.error());
   }
+  const std::lock_guard lock(mutex_);
   return (chosen_[key] = std::move(chosen)).get();
 }
 
@@ -312,6 +308,7 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
   }
   OwnedProgram own;
   if (auto made = planner::generate(schedule, rank_, own); !made) return fail(made.error());
+  const std::lock_guard lock(mutex_);
   // Calls keep pointers to one that is there.
   const auto [planned, is_new] = planned_.try_emplace(key);
   if (is_new) {
@@ -450,7 +447,8 @@ const PlannedProgram* Schedules::find_given(const ScheduleRequest& request) cons
 }
 
 Result<const PlannedProgram*> Schedules::obtain(const ScheduleRequest& request) {
-  const std::lock_guard lock(mutex_);
+  if (const PlannedProgram* const planned = find(request)) return planned;
+  const std::lock_guard lock(planning_);
   if (const PlannedProgram* const planned = find_planned(request)) return planned;
   if (const PlannedProgram* const given = find_given(request)) {
     return fail("the schedule '" + given->algorithm +
@@ -459,9 +457,9 @@ Result<const PlannedProgram*> Schedules::obtain(const ScheduleRequest& request) 
   return serve(request);
 }
 
-const PlannedProgram* Schedules::find(const ScheduleRequest& request) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  return lock.owns_lock() ? find_planned(request) : nullptr;
+const PlannedProgram* Schedules::find(const ScheduleRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  return find_planned(request);
 }
 
 Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint32_t ranks,

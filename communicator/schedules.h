@@ -78,11 +78,8 @@ class Schedules {
   // Returns the schedule for a call; it lives as long as this object. Errors: no schedule serves
   // the call; one that was chosen does not verify.
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
-  // Whether obtain() finds the schedule at once. Otherwise it chooses and proves, which can take
-  // seconds.
-  [[nodiscard]] bool is_known(const ScheduleRequest& request) const;
-  // Returns the schedule if is_known() and no other thread chooses or proves one; otherwise null.
-  [[nodiscard]] const PlannedProgram* find(const ScheduleRequest& request);
+  // Returns the schedule at once; null: obtain() has to choose or prove, which can take seconds.
+  [[nodiscard]] const PlannedProgram* find(const ScheduleRequest& request) const;
   // Ends the measuring. `cost`: alike on all ranks.
   void measured(const NetworkCost& cost);
 
@@ -123,14 +120,15 @@ class Schedules {
   [[nodiscard]] static Key key_of(const Choice& choice, const ScheduleRequest& request);
   [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const;
   [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
-  // All below: with mutex_.
+  // These four: with mutex_ or planning_.
   [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
   [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
+  [[nodiscard]] const PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
   // Returns what obtain() returns, if that has not to choose or prove; otherwise null.
   [[nodiscard]] const PlannedProgram* find_planned(const ScheduleRequest& request) const;
+  // All below: with planning_.
   [[nodiscard]] Result<Chosen*> choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
-  [[nodiscard]] const PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
   [[nodiscard]] Result<const PlannedProgram*> plan(planner::PlannedSchedule& schedule,
                                                    const Key& key, const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> plan_chosen(planner::PlannedSchedule& schedule,
@@ -150,7 +148,8 @@ class Schedules {
   NetworkCost network_ = {};                    // a message_ps of 0: not known
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
-  mutable std::mutex mutex_;  // of what is chosen and planned
+  std::mutex planning_;       // of a thread that chooses or proves, which may take seconds
+  mutable std::mutex mutex_;  // of the maps below; a thread that changes them has planning_, too
   std::map<ChoiceKey, std::unique_ptr<Chosen>> chosen_;
   std::map<Key, Planned> planned_;
 };

@@ -1,7 +1,7 @@
 // Fuzz target: any text is refused as a hostfile with its line, or is a list of hosts that shares
 // any number of ranks out without a gap. The first two bytes are the number of ranks.
 
-#include "tools/job/hosts.h"
+#include "tools/launch/hosts.h"
 
 #include <string>
 
@@ -10,15 +10,15 @@
 namespace espalier::fuzz {
 namespace {
 
-void share_out(const std::vector<job::Host>& hosts, std::uint32_t ranks) {
-  const auto placed = job::place(hosts, ranks);
+void share_out(const std::vector<launch::Host>& hosts, std::uint32_t ranks) {
+  const auto placed = launch::place(hosts, ranks);
   if (!placed) {
     expect(placed.error().message.find("expected ") != std::string::npos,
            "an error says what is expected");
     return;
   }
   std::uint64_t next = 0;
-  for (const job::Host& host : *placed) {
+  for (const launch::Host& host : *placed) {
     expect(host.first == next && host.count > 0, "hosts share the ranks");
     expect(host.slots == 0 || host.count <= host.slots, "a host keeps its limit");
     next += host.count;
@@ -31,7 +31,7 @@ void share_out(const std::vector<job::Host>& hosts, std::uint32_t ranks) {
 void run(Input& input) {
   const std::uint32_t ranks = 1 + input.below(65536);
   const MemoryFile file(input.rest(), input.left());
-  const auto hosts = job::read_hostfile(file.path());
+  const auto hosts = launch::read_hostfile(file.path());
   if (hosts) {
     share_out(*hosts, ranks);
   } else {

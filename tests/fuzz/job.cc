@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "tests/fuzz/expect.h"
-#include "tools/job/frames.h"
+#include "tools/launch/frames.h"
 
 namespace espalier::fuzz {
 namespace {
 
-using job::Fields;
+using launch::Fields;
 
 // Messages of up to 12 fields, from text between bytes of zero.
 std::string make_messages(Input& input) {
@@ -30,19 +30,19 @@ std::string make_messages(Input& input) {
         field += next;
       }
     }
-    bytes += job::encode(fields);
+    bytes += launch::encode(fields);
   }
   return bytes;
 }
 
 void use(const Fields& fields) {
   expect(!fields.empty(), "a message has a name");
-  if (const auto job = job::read_description(fields)) {
+  if (const auto job = launch::read_description(fields)) {
     expect(!job->arguments.empty(), "a job has a program");
     expect(job->variables.size() + job->arguments.size() < fields.size(),
            "fields are not invented");
   }
-  if (const auto end = job::read_end(fields)) {
+  if (const auto end = launch::read_end(fields)) {
     expect(end->status >= -255 && end->status <= 255, "an exit status has its range");
   }
 }
@@ -54,17 +54,17 @@ void run(Input& input) {
   const std::string sent = form < 2 ? input.text() : make_messages(input);
   int ends[2];
   expect(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0, "a pipe opens");
-  job::Reader reader(form % 2 == 0 ? "" : job::kGreeting);
-  std::string left = (form == 3 ? job::kGreeting : "") + sent;
+  launch::Reader reader(form % 2 == 0 ? "" : launch::kGreeting);
+  std::string left = (form == 3 ? launch::kGreeting : "") + sent;
   std::size_t taken = 0;
   for (bool is_open = true; is_open && !left.empty();) {
     const ssize_t written = write(ends[1], left.data(), left.size());
     expect(written > 0, "a pipe has room");
     left.erase(0, static_cast<std::size_t>(written));
     is_open = reader.fill(ends[0]);
-    for (job::Fields fields; reader.take(fields); ++taken) {
+    for (launch::Fields fields; reader.take(fields); ++taken) {
       use(fields);
-      const std::string again = job::encode(fields);
+      const std::string again = launch::encode(fields);
       expect(again.size() <= sent.size(), "a message was sent");
     }
   }

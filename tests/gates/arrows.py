@@ -2,7 +2,7 @@
 """Gate: which folder may include which. arrows.txt is the table of the allowed arrows, and docs/architecture.md shows it.
 
 arrows.py ROOT                every #include "..." follows an arrow of the table; the table names folders that exist, from the
-                              ground up; docs/architecture.md shows this table
+                              ground up; no folders include each other, at any depth; docs/architecture.md shows this table
 arrows.py ROOT --freestanding COMMANDS
                               all that freestanding sources include, directly or not, is freestanding. COMMANDS is the build's
                               compile_commands.json: the freestanding sources are those compiled with -fno-exceptions
@@ -22,6 +22,7 @@ BEGIN = "<!-- arrows: printed by tests/gates/arrows.py --write -->"
 END = "<!-- end of arrows -->"
 PUBLIC = "include/espalier/"
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)')
+CIRCLE = "circle:"
 TEST_FOLDERS = {"conformance", "simulated", "testing"}
 # The standard headers without heap, exceptions, files, threads or locales.
 FREESTANDING = set("""algorithm array atomic bit cfloat climits cmath compare concepts cstdarg cstddef cstdint cstring functional
@@ -38,12 +39,16 @@ class Table:
 
     def __init__(self, root):
         self.below, self.lines, self.reach, self.errors = {}, {}, {}, []
+        self.circles = {}  # folders that are known to include each other -> line
         for number, line in enumerate(tree.read(root, TABLE).splitlines(), 1):
             words = line.split("#")[0].split()
             if not words:
                 continue
             folder, below = words[0], words[1:]
             where = f"{TABLE}:{number}"
+            if folder == CIRCLE:
+                self.circles[tuple(sorted(below))] = number
+                continue
             self.errors += [f"{where}: '{name}' has no line above this one" for name in below if name not in self.below]
             if folder in self.below:
                 self.errors.append(f"{where}: '{folder}' has a line above")
@@ -59,7 +64,7 @@ class Table:
         path = pathlib.PurePath(file.removeprefix(PUBLIC))
         if file.startswith(PUBLIC) and str(path.with_suffix("")) in self.below:
             return str(path.with_suffix(""))  # the one public header of a folder, named after it
-        if path.stem.endswith(("_test", "_bench")) or TEST_FOLDERS.intersection(path.parts):
+        if is_test(file):
             return "tests" if "tests" in self.below else None
         for parent in path.parents:
             if str(parent) in self.below:
@@ -85,6 +90,47 @@ def resolve(file, name, present):
     return "proto/" + name if name.endswith(".pb.h") else None
 
 
+def is_test(file):
+    path = pathlib.PurePath(file)
+    return path.stem.endswith(("_test", "_bench")) or bool(TEST_FOLDERS.intersection(path.parts))
+
+
+def folder_of(file):
+    """Returns the folder that a file counts as: of a public header, the one of its sources."""
+    path = pathlib.PurePath(file.removeprefix(PUBLIC))
+    return str(path.with_suffix("") if file.startswith(PUBLIC) and len(path.parts) == 1 else path.parent)
+
+
+def find_circles(edges):
+    """Returns the sets of folders of which each reaches each other. `edges`: folder -> folders that it includes."""
+    reach = {folder: set(below) for folder, below in edges.items()}
+    for middle in edges:
+        for folder in edges:
+            if middle in reach[folder]:
+                reach[folder] |= reach[middle]
+    inside = [folder for folder in edges if folder in reach[folder]]
+    return {tuple(sorted(other for other in inside if folder in reach[other] and other in reach[folder])) for folder in inside}
+
+
+def check_circles(root, table, sources):
+    """Finds folders that include each other, except those that the table names."""
+    present = set(sources)
+    edges, evidence = {}, {}
+    for file in sources:
+        for number, name, quoted in includes(root, file):
+            target = resolve(file, name, present) if quoted and not is_test(file) else None
+            if target not in present or folder_of(target) == folder_of(file):
+                continue
+            edges.setdefault(folder_of(file), set()).add(folder_of(target))
+            edges.setdefault(folder_of(target), set())
+            evidence.setdefault((folder_of(file), folder_of(target)), f'{file}:{number}: includes "{name}"')
+    found = find_circles(edges)
+    findings = [f"{line}: of a circle of folders: {', '.join(circle)}" for circle in sorted(found - set(table.circles))
+                for (folder, to), line in sorted(evidence.items()) if folder in circle and to in circle]
+    return findings + [f"{TABLE}:{number}: these folders are no circle any more; delete the line"
+                       for circle, number in table.circles.items() if circle not in found]
+
+
 def check_arrows(root):
     table = Table(root)
     findings = list(table.errors)
@@ -105,7 +151,7 @@ def check_arrows(root):
             if to is not None and to not in table.reach[owner]:
                 findings.append(f'{file}:{number}: {owner} must not include {to} ("{name}")')
     print(f"{len(sources)} files, {arrows} includes of {len(table.below)} folders")
-    return findings
+    return findings + check_circles(root, table, sources)
 
 
 def check_freestanding(root, commands):

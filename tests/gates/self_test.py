@@ -329,6 +329,20 @@ class Arrows(GateTest):
         self.write("include/espalier/base/clock.h", '#include "espalier/hal/endpoint.h"\n')
         self.fails("include/espalier/base/clock.h:1: base must not include hal")
 
+    def test_folders_of_one_row_that_include_each_other(self):
+        self.good()
+        self.write("hal/a/one.h", '#include "hal/b/two.h"\n')
+        self.write("hal/b/two.h", '#include "hal/c/three.h"\n')
+        self.write("hal/c/three.h", "\n")
+        self.assertEqual(self.run_gate(arrows.main, self.root)[0], 0)
+        self.write("hal/c/three.h", '\n#include "hal/a/four.h"\n')
+        self.write("hal/a/four.h", "")
+        self.fails('hal/c/three.h:2: includes "hal/a/four.h": of a circle of folders: hal/a, hal/b, hal/c', "hal/a/one.h:1: ")
+        self.write(arrows.TABLE, ARROWS + "circle: hal/c hal/b hal/a\n")
+        self.assertEqual(self.run_gate(arrows.main, self.root)[0], 0)
+        self.write("hal/c/three.h", "")
+        self.fails("these folders are no circle any more; delete the line")
+
     def test_a_product_file_that_includes_a_test(self):
         self.good()
         self.write("tests/help.h", "")

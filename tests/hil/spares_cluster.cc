@@ -42,7 +42,7 @@
 #include "hal/serial/host/carriers.h"
 #include "tests/hil/spares_options.h"
 #include "tests/hil/spares_reference.h"
-#include "tools/launch/launcher.h"
+#include "tools/cluster/launcher.h"
 
 namespace espalier {
 namespace {
@@ -205,7 +205,7 @@ class Cluster {
         programs_(options.programs),
         random_(options.lost.seed),
         relay_(options) {
-    launch::LaunchOptions launch;
+    cluster::LaunchOptions launch;
     launch.topology = options.topology;
     launch.nodes = options.nodes;
     launch.deadline_ms = options.lost.deadline_ms;
@@ -285,8 +285,8 @@ class Cluster {
     std::this_thread::sleep_for(std::chrono::milliseconds(delay));
     const std::uint64_t begin = monotonic_ns();
     expect(processes_.come_back(v));
-    const launch::Member& member = processes_.members()[v];
-    using State = launch::Member::State;
+    const cluster::Member& member = processes_.members()[v];
+    using State = cluster::Member::State;
     std::uint32_t meanwhile = 0;
     for (std::size_t i = 0; member.state == State::kAsks; ++i) {
       if (monotonic_ns() > begin + kHang) fail(1, "it is not taken in");
@@ -350,9 +350,9 @@ class Cluster {
     order.type = Type::kU32;
     order.count = run.collective == Collective::kBarrier ? 0 : kCount;
     order.repetitions = repetitions;
-    using State = launch::Member::State;
+    using State = cluster::Member::State;
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
-      const launch::Member& member = processes_.members()[v];
+      const cluster::Member& member = processes_.members()[v];
       if (member.state == State::kFailed) continue;
       for (std::uint64_t i = 0; i < kCount * options_.nodes; ++i) {
         store_u32(member.memory.input() + 4 * i, input_at(run.number, v, i));
@@ -362,7 +362,7 @@ class Cluster {
     find_loss();
     std::uint32_t without = 0, with = 0;
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
-      const launch::Member& member = processes_.members()[v];
+      const cluster::Member& member = processes_.members()[v];
       if (agreement_.newest().loss == Loss::node(v)) continue;
       if (member.state == State::kReported && member.report.status == Status::kUnsupported) {
         ++without;
@@ -390,8 +390,8 @@ class Cluster {
   void find_loss() {
     agreement_.begin();
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
-      const launch::Member& member = processes_.members()[v];
-      if (member.state != launch::Member::State::kReported) continue;
+      const cluster::Member& member = processes_.members()[v];
+      if (member.state != cluster::Member::State::kReported) continue;
       const control::Report& report = member.report;
       if (is_failure(report.status) && report.status != Status::kUnsupported) {
         fail(1, "node " + std::to_string(v) + ": " + processes_.describe(v));
@@ -408,7 +408,7 @@ class Cluster {
   std::vector<Entry> programs_;
   std::mt19937_64 random_;
   Relay relay_;
-  launch::NodeProcesses processes_;
+  cluster::NodeProcesses processes_;
   std::uint32_t runs_ = 0;
   std::string text_;  // about the newest loss or return
   Loss loss_;         // the newest one

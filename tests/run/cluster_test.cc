@@ -13,10 +13,10 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "planner/workload/reference.h"
-#include "tools/launch/launcher.h"
-#include "tools/launch/link_tables.h"
+#include "tools/cluster/launcher.h"
+#include "tools/cluster/link_tables.h"
 
-namespace espalier::launch {
+namespace espalier::cluster {
 namespace {
 
 constexpr char kSpec[] = "complete:5";
@@ -185,4 +185,4 @@ INSTANTIATE_TEST_SUITE_P(Providers, ClusterTest, testing::Values("tcp", "shm"),
                          [](const auto& about) { return std::string(about.param); });
 
 }  // namespace
-}  // namespace espalier::launch
+}  // namespace espalier::cluster

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """hostile_daemon.py VERSION HOW HOST COMMAND: a remote shell whose daemon sends its launcher what no daemon sends
-(tools/job/frames.h). HOW: again (a second hello while the job runs), other (the end of another host's rank), status (an exit status
+(tools/launch/frames.h). HOW: again (a second hello while the job runs), other (the end of another host's rank), status (an exit status
 that no process has), early (the end of a rank before the job runs), word (a message that does not exist)."""
 import sys
 

@@ -41,7 +41,7 @@ READERS = {
     "tools/common/output.cc": "outputs",
     "tools/doctor/host.cc": "/proc and /sys",
     "tools/image/image.cc": "outputs",
-    "tools/launch/keeper.cc": "/proc",
+    "tools/cluster/keeper.cc": "/proc",
 }
 
 

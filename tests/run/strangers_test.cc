@@ -20,9 +20,9 @@
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/hal/ofi/address.h"
 #include "planner/workload/reference.h"
-#include "tools/launch/launcher.h"
+#include "tools/cluster/launcher.h"
 
-namespace espalier::launch {
+namespace espalier::cluster {
 namespace {
 
 constexpr std::uint32_t kRanks = 4;
@@ -213,4 +213,4 @@ TEST_F(StrangersTest, WordsForgedWithTheMemoryKeyAreNotBelieved) {
 }
 
 }  // namespace
-}  // namespace espalier::launch
+}  // namespace espalier::cluster

@@ -17,7 +17,6 @@ void add_verify(Command app);
 void add_show(Command app);
 void add_draw(Command app);
 void add_simulate(Command app);
-void add_image(Command app);
 void add_export(Command app);
 void add_import(Command app);
 void add_run(Command app);

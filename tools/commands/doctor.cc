@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/variables.h"
+#include "tools/cluster/node_call.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/doctor/host.h"
 #include "tools/doctor/versions.h"
-#include "tools/launch/node_call.h"
 
 namespace espalier::tools {
 namespace {

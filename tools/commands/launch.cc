@@ -11,7 +11,7 @@
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
-#include "tools/job/job.h"
+#include "tools/launch/job.h"
 
 namespace espalier::tools {
 namespace {
@@ -35,7 +35,7 @@ constexpr const char* kLaunchExamples =
     "the number of the signal that ended a process; 2 also for bad input.";
 
 struct LaunchWords {
-  job::JobOptions job;
+  launch::JobOptions job;
   std::vector<std::string> hosts;
   std::vector<std::string> variables;
   std::string hostfile;
@@ -68,14 +68,14 @@ void run_launch(LaunchWords words) {
   if (program.front().starts_with('-')) {
     bad_input("unknown option '" + one_line(program.front()) + "'; see 'espalier launch --help'");
   }
-  std::vector<job::Host> hosts;
+  std::vector<launch::Host> hosts;
   if (!words.hosts.empty()) {
-    auto read = job::read_hosts(words.hosts);
+    auto read = launch::read_hosts(words.hosts);
     if (!read) bad_input(read.error().message);
     hosts = std::move(*read);
   }
   if (!words.hostfile.empty()) {
-    auto read = job::read_hostfile(words.hostfile);
+    auto read = launch::read_hostfile(words.hostfile);
     if (!read) bad_input(read.error().message);
     hosts = std::move(*read);
   }
@@ -87,15 +87,15 @@ void run_launch(LaunchWords words) {
   }
   // A remote shell that the user names reaches every host, this one too: it may lead into a
   // container.
-  if (words.job.remote_shell.empty()) job::mark_this_host(hosts);
+  if (words.job.remote_shell.empty()) launch::mark_this_host(hosts);
   if (words.job.remote_shell.empty()) words.job.remote_shell = kRemoteShell;
-  auto placed = job::place(std::move(hosts), words.job.ranks);
+  auto placed = launch::place(std::move(hosts), words.job.ranks);
   if (!placed) bad_input(placed.error().message);
   words.job.hosts = std::move(*placed);
   words.job.deadline_ms = words.deadline_s * 1000;
   words.job.grace_ms = words.grace_s * 1000;
   add_variables(words);
-  const auto status = job::run_job(words.job);
+  const auto status = launch::run_job(words.job);
   if (!status) bad_input(status.error().message);
   if (*status != 0) throw Failure{*status, "the job failed"};
 }

@@ -9,12 +9,12 @@
 #include <memory>
 
 #include "planner/workload/reference.h"
+#include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/common/processors.h"
-#include "tools/launch/start_cluster.h"
 #include "tools/report/measure_report.h"
 
 namespace espalier::tools {
@@ -28,7 +28,7 @@ struct MeasureArguments {
   std::string plot, output, ranks_per_host;
   topology::LinkClass link_class = topology::LinkClass::kFabric;
   Format format = Format::kText;
-  launch::LaunchOptions launch;
+  cluster::LaunchOptions launch;
 };
 
 constexpr std::uint64_t kMaxMeasuredBytes = std::uint64_t{1} << 30;
@@ -48,7 +48,7 @@ constexpr double kLongSeconds = 10e-3;
 struct ExperimentNodes {
   std::uint32_t receivers = 1;
   std::vector<std::vector<std::uint8_t>> schedules;
-  launch::NodeProcesses cluster;
+  cluster::NodeProcesses cluster;
 };
 // Each cluster puts back the signal handlers that it found, so the last one goes first.
 struct Experiments {
@@ -63,7 +63,7 @@ struct Experiments {
 
 // Starts the nodes of group.schedules, with memory for `most` bytes.
 void start_group(const MeasureArguments& arguments, std::uint64_t most, ExperimentNodes& group) {
-  launch::LaunchOptions options = arguments.launch;
+  cluster::LaunchOptions options = arguments.launch;
   options.nodes = group.receivers + 1;
   options.topology = "complete:" + std::to_string(options.nodes);
   start_cluster(options, group.schedules, group.cluster);
@@ -324,7 +324,7 @@ void add_measure(Command app) {
   Command command = app.add_command(
       "measure", "Measures alpha, beta and lambda of a fabric between real processes");
   const auto arguments = std::make_shared<MeasureArguments>();
-  launch::LaunchOptions& launch = arguments->launch;
+  cluster::LaunchOptions& launch = arguments->launch;
   add_provider_option(command, launch);
   command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
       .show_default("8,64,512,4KiB,16KiB,64KiB,256KiB,1MiB");

@@ -15,8 +15,9 @@
 #include "tools/common/command_line.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
+#include "tools/image/image.h"
 #ifdef ESPALIER_WITH_OFI
-#include "tools/job/daemon.h"
+#include "tools/launch/daemon.h"
 #endif
 
 namespace espalier::tools {
@@ -74,7 +75,7 @@ int run_program(int argc, char** argv) {
   fail_beyond_file_limit();
 #ifdef ESPALIER_WITH_OFI
   // Only the launcher starts it, therefore no help names it.
-  if (argc == 2 && std::string(argv[1]) == "launch-daemon") return job::serve_launcher();
+  if (argc == 2 && std::string(argv[1]) == "launch-daemon") return launch::serve_launcher();
 #endif
   try {
     return run(argc, argv);

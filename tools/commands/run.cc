@@ -7,11 +7,11 @@
 #include <string>
 
 #include "planner/workload/counts.h"
+#include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
-#include "tools/launch/start_cluster.h"
 #include "tools/options/plan_options.h"
 #include "tools/options/resolve.h"
 #include "tools/options/workload_options.h"
@@ -145,7 +145,7 @@ void add_message_options(Command command, RunOptions& options) {
 }
 
 void add_launch_options(Command command, RunOptions& options) {
-  launch::LaunchOptions& launch = options.launch;
+  cluster::LaunchOptions& launch = options.launch;
   add_provider_option(command, launch);
   command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
                  "How long an awaited link may stay silent before it is declared dead, ms; nodes "

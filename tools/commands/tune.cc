@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/schedules.h"
-#include "tools/launch/start_cluster.h"
 #include "tools/options/resolve.h"
 #include "tools/run/schedules.h"
 
@@ -306,7 +306,7 @@ void add_tune(Command app) {
                  "Starts of each candidate's nodes; all candidates take turns");
   command.number("--repeat", run.repeat, 1, 100000,
                  "Repetitions in a start; messages above 10 ms: at most 2, every fifth round");
-  launch::LaunchOptions& launch = run.launch;
+  cluster::LaunchOptions& launch = run.launch;
   add_provider_option(command, launch);
   command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
                  "How long an awaited link may stay silent before it is declared dead, ms");

@@ -11,11 +11,11 @@
 #include "base/one_line.h"
 #include "firmware/image/image.h"
 #include "firmware/update/release.h"
+#include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/image/image.h"
-#include "tools/launch/start_cluster.h"
 #include "tools/run/run.h"
 
 namespace espalier::tools {
@@ -33,7 +33,7 @@ struct UpdateArguments {
   bool settles = false;
   std::uint32_t origin = 0;
   std::vector<std::string> kills, starts;
-  launch::LaunchOptions launch;
+  cluster::LaunchOptions launch;
 };
 
 // The new release, as the origin's image has it.
@@ -50,11 +50,11 @@ std::string status_text(Status status) {
 // Sets launch.nodes, launch.commands and launch.boots: a node has a --start command, or a flash
 // file. Throws Failure (bad input) if a node has neither, or if an option has no effect.
 void find_nodes(UpdateArguments& arguments) {
-  launch::LaunchOptions& launch = arguments.launch;
+  cluster::LaunchOptions& launch = arguments.launch;
   const std::string& flash = arguments.flash;
   launch.commands = run_command::start_commands(arguments.starts, kMaxUpdated);
   const auto has_file = [&flash](std::uint32_t node) {
-    return !flash.empty() && std::filesystem::exists(launch::expand_template(flash, node));
+    return !flash.empty() && std::filesystem::exists(cluster::expand_template(flash, node));
   };
   std::uint32_t& nodes = launch.nodes;
   bool boots_flash = false;
@@ -64,7 +64,7 @@ void find_nodes(UpdateArguments& arguments) {
     launch.boots.push_back(!started);
     if (started) continue;
     boots_flash = true;
-    if (launch::expand_template(flash, nodes + 1) == flash) {
+    if (cluster::expand_template(flash, nodes + 1) == flash) {
       bad_input("--flash " + one_line(flash) + ": expected %r, the node's number, in its name");
     }
   }
@@ -75,7 +75,7 @@ void find_nodes(UpdateArguments& arguments) {
       bad_input("node " + std::to_string(nodes) +
                 " is not started; expected --flash FILE, or a --start for it");
     }
-    bad_input("there is no flash file " + one_line(launch::expand_template(flash, nodes)) +
+    bad_input("there is no flash file " + one_line(cluster::expand_template(flash, nodes)) +
               "; expected one per node, as `espalier image install --flash` writes it");
   }
   if (!boots_flash && !flash.empty()) {
@@ -87,7 +87,7 @@ void find_nodes(UpdateArguments& arguments) {
 // Reads the origin's new image. Throws Failure (bad input) if it is none, or lacks what the next
 // update needs. Each node checks its own.
 NewImages read_new_image(const UpdateArguments& arguments) {
-  const std::string path = launch::expand_template(arguments.images, arguments.origin);
+  const std::string path = cluster::expand_template(arguments.images, arguments.origin);
   const std::vector<std::uint8_t> bytes = image::read_bytes(path);
   const std::string board(
       bytes.size() < kImageHeaderBytes
@@ -121,10 +121,10 @@ struct Session {
   std::uint64_t digest = 0;
 };
 
-std::string reason(const launch::NodeProcesses& cluster, std::uint32_t node) {
-  const launch::Member& member = cluster.members()[node];
+std::string reason(const cluster::NodeProcesses& cluster, std::uint32_t node) {
+  const cluster::Member& member = cluster.members()[node];
   const control::Report& report = member.report;
-  if (member.state == launch::Member::State::kReported &&
+  if (member.state == cluster::Member::State::kReported &&
       static_cast<UpdateEnd>(report.blocks) == UpdateEnd::kRefused) {
     return "node " + std::to_string(report.cause.detector) +
            " refuses the update: " + status_text(report.status);
@@ -133,14 +133,14 @@ std::string reason(const launch::NodeProcesses& cluster, std::uint32_t node) {
 }
 
 // Throws Failure (bad input) if `kill` is not NODE@MS with one of the nodes.
-void add_kill(const std::string& kill, launch::LaunchOptions& options) {
+void add_kill(const std::string& kill, cluster::LaunchOptions& options) {
   if (parse_disturbance(kill, SIGKILL, options)) return;
   bad_input("bad --kill " + one_line(kill) + ": expected NODE@MS with a node from 0 to " +
             std::to_string(options.nodes - 1));
 }
 
 Session run_session(const UpdateArguments& arguments, bool updates, const std::string& kill) {
-  launch::LaunchOptions options = arguments.launch;
+  cluster::LaunchOptions options = arguments.launch;
   options.boot = {"--flash", arguments.flash};
   if (arguments.takes_unsigned) {
     options.boot.emplace_back("--unsigned");
@@ -152,15 +152,15 @@ Session run_session(const UpdateArguments& arguments, bool updates, const std::s
     options.role = {"--update-from", std::to_string(arguments.origin), "--new", arguments.images};
   }
   if (!kill.empty()) add_kill(kill, options);
-  launch::NodeProcesses cluster;
+  cluster::NodeProcesses cluster;
   start_cluster(options, {}, cluster);
   Session session;
   session.release = cluster.members()[0].hello.release;
   session.digest = cluster.members()[0].hello.release_digest;
   (void)or_negative(cluster.run(control::RunRequest{}));
   for (std::uint32_t node = 0; node < options.nodes; ++node) {
-    const launch::Member& member = cluster.members()[node];
-    const bool reported = member.state == launch::Member::State::kReported;
+    const cluster::Member& member = cluster.members()[node];
+    const bool reported = member.state == cluster::Member::State::kReported;
     const auto end = reported ? static_cast<UpdateEnd>(member.report.blocks) : UpdateEnd::kNone;
     const bool agrees = node == 0 || end == session.end;
     session.end = agrees ? end : UpdateEnd::kNone;
@@ -188,7 +188,7 @@ void update(UpdateArguments arguments) {
               std::to_string(arguments.launch.nodes - 1));
   }
   for (const std::string& kill : arguments.kills) {
-    launch::LaunchOptions checked = arguments.launch;
+    cluster::LaunchOptions checked = arguments.launch;
     add_kill(kill, checked);
   }
   arguments.launch.any_releases = true;

@@ -16,7 +16,6 @@
 #include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "firmware/image/image_writer.h"
-#include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/held_signals.h"
 #include "tools/common/json.h"

@@ -58,3 +58,10 @@ void add_keygen(Command image);
 void add_install(Command image);
 
 }  // namespace espalier::tools::image
+
+namespace espalier::tools {
+
+// Adds `espalier image`.
+void add_image(Command app);
+
+}  // namespace espalier::tools

@@ -35,7 +35,7 @@ class SizeRun {
  public:
   SizeRun(const RunOptions& options, const planner::LoadedSchedule& schedule,
           const reference::ReferenceInput& what, const std::string* input,
-          const std::vector<verify::LowerBound>& bounds, launch::NodeProcesses& cluster)
+          const std::vector<verify::LowerBound>& bounds, cluster::NodeProcesses& cluster)
       : options_(options),
         bounds_(bounds),
         schedule_(schedule),
@@ -100,7 +100,7 @@ class SizeRun {
 
   void prepare(std::uint32_t number) {
     for (std::uint32_t rank = 0; rank < what_.ranks; ++rank) {
-      const launch::SharedMemory& memory = cluster_.members()[rank].memory;
+      const cluster::SharedMemory& memory = cluster_.members()[rank].memory;
       if (input_ != nullptr && rank == what_.root) {
         std::copy(input_->begin(), input_->end(), memory.input());
       } else if (reference::input_bytes(what_, rank) != 0) {
@@ -145,11 +145,11 @@ class SizeRun {
   void check_barrier(SizeResult& size) {
     size.right = tools::or_negative(cluster_.run(order()));
     std::uint64_t error_ns = 0;
-    for (const launch::Member& member : cluster_.members()) {
+    for (const cluster::Member& member : cluster_.members()) {
       error_ns = std::max(error_ns, member.report.clock_error_ns);
     }
     for (std::uint32_t late = 0; late < what_.ranks && size.right; ++late) {
-      const launch::Late lateness{late, kLate + 4 * error_ns};
+      const cluster::Late lateness{late, kLate + 4 * error_ns};
       size.right = tools::or_negative(cluster_.run(order(), lateness));
       if (!size.right) return;
       const control::Report& entered = cluster_.members()[late].report;
@@ -173,8 +173,8 @@ class SizeRun {
     std::uint64_t last_begin = 0;
     std::uint64_t last_end = 0;
     for (NodeResult& node : size.nodes) {
-      const launch::Member& member = cluster_.members()[node.node];
-      if (member.state != launch::Member::State::kReported) continue;
+      const cluster::Member& member = cluster_.members()[node.node];
+      if (member.state != cluster::Member::State::kReported) continue;
       const control::Report& report = member.report;
       node.seconds = static_cast<double>(report.end_ns - report.begin_ns) * 1e-9;
       slowest = std::max(slowest, node.seconds);
@@ -193,7 +193,7 @@ class SizeRun {
 
   void finish(SizeResult& size) {
     std::uint64_t disturbed_ns = 0;
-    for (const launch::Disturbance& disturbance : cluster_.disturbances()) {
+    for (const cluster::Disturbance& disturbance : cluster_.disturbances()) {
       disturbed_ns = std::max(disturbed_ns, disturbance.at_ns);
       if (disturbance.at_ns == 0) continue;
       for (NodeResult& node : size.nodes) {
@@ -201,14 +201,14 @@ class SizeRun {
       }
     }
     for (NodeResult& node : size.nodes) {
-      const launch::Member& member = cluster_.members()[node.node];
+      const cluster::Member& member = cluster_.members()[node.node];
       node.pid = member.pid;
       node.status = cluster_.describe(node.node);
       node.failed =
-          member.state != launch::Member::State::kReported || member.report.status != Status::kOk;
+          member.state != cluster::Member::State::kReported || member.report.status != Status::kOk;
       if (node.failed) {
         node.right = false;
-        if (member.state == launch::Member::State::kReported) {
+        if (member.state == cluster::Member::State::kReported) {
           const Cause& cause = member.report.cause;
           node.cause =
               status_name(cause.status != Status::kOk ? cause.status : member.report.status);
@@ -237,12 +237,12 @@ class SizeRun {
   const reference::ReferenceInput what_;
   const bool barrier_;
   const std::string* input_;
-  launch::NodeProcesses& cluster_;
+  cluster::NodeProcesses& cluster_;
 };
 
 // Gives every node the memory of the longest message; routers have none.
 void give_memory(const RunOptions& options, const planner::LoadedSchedule& schedule,
-                 reference::ReferenceInput what, launch::NodeProcesses& cluster) {
+                 reference::ReferenceInput what, cluster::NodeProcesses& cluster) {
   what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
   const std::vector<std::uint32_t> rooms = log_rooms(options, schedule, what);
   for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
@@ -272,7 +272,7 @@ predict::Conditions run_conditions(const RunOptions& options, const predict::Mod
 
 void execute(const RunOptions& options, const planner::LoadedSchedule& schedule,
              reference::ReferenceInput what, const std::string* input,
-             launch::NodeProcesses& cluster, RunResult& result) {
+             cluster::NodeProcesses& cluster, RunResult& result) {
   give_memory(options, schedule, what, cluster);
   result.right = true;
   for (const std::uint64_t bytes : options.bytes) {

@@ -52,9 +52,9 @@ std::vector<tools::LinkTable> link_tables(const planner::LoadedSchedule& schedul
 }
 
 std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedule,
-                                           const launch::NodeProcesses& cluster) {
+                                           const cluster::NodeProcesses& cluster) {
   std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
-  for (const launch::Member& member : cluster.members()) {
+  for (const cluster::Member& member : cluster.members()) {
     lanes.emplace_back(member.hello.peers, member.hello.peers + member.hello.lanes);
   }
   const auto address = [&cluster](std::uint32_t node, std::uint32_t lane) {

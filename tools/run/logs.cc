@@ -26,14 +26,14 @@ std::vector<std::uint32_t> log_rooms(const RunOptions& options,
 }
 
 void write_logs(const RunOptions& options, const planner::LoadedSchedule& schedule,
-                const reference::ReferenceInput& what, const launch::NodeProcesses& cluster) {
+                const reference::ReferenceInput& what, const cluster::NodeProcesses& cluster) {
   std::vector<NodeLog> copies;
   std::vector<EventLog> logs;
   copies.reserve(cluster.members().size());
   for (std::uint32_t node = 0; node < cluster.members().size(); ++node) {
-    const launch::Member& member = cluster.members()[node];
+    const cluster::Member& member = cluster.members()[node];
     // A node that died has not reported how many records its log holds.
-    const bool reported = member.state == launch::Member::State::kReported;
+    const bool reported = member.state == cluster::Member::State::kReported;
     copies.emplace_back();
     if (reported) {
       auto copied = NodeLog::copy(member.memory.log(member.report.log), schedule.programs[node]);

@@ -44,7 +44,7 @@ void check_shared_memory(std::uint64_t endpoints) {
 
 // Memory of a node's endpoint. Under mem each link has an inbox in the node's memory, whatever its
 // lanes.
-std::uint64_t endpoint_bytes(const launch::LaunchOptions& launch, const Program& program,
+std::uint64_t endpoint_bytes(const cluster::LaunchOptions& launch, const Program& program,
                              const tools::LinkTable* table) {
   if (launch.provider == ofi::kMemProvider) {
     mem::Shape shape;

@@ -9,9 +9,9 @@
 #include "planner/files/loaded_schedule.h"
 #include "planner/workload/reference.h"
 #include "planner/workload/workload.h"
+#include "tools/cluster/launcher.h"
+#include "tools/cluster/link_tables.h"
 #include "tools/common/output.h"
-#include "tools/launch/launcher.h"
-#include "tools/launch/link_tables.h"
 #include "tools/options/plan_options.h"
 #include "tools/options/workload_options.h"
 #include "tools/report/run_report.h"
@@ -50,7 +50,7 @@ struct RunOptions {
   // Whether all nodes are on this host: no prefix or command may start them on another.
   [[nodiscard]] bool all_here() const { return launch.prefix.empty() && starts.empty(); }
   tools::Format format = tools::Format::kText;
-  launch::LaunchOptions launch;
+  cluster::LaunchOptions launch;
 };
 
 // The model of --model, or of --alpha and --beta. Throws Failure (bad input).
@@ -91,11 +91,11 @@ struct BootFile {
 [[nodiscard]] std::vector<bool> boot_nodes(const RunOptions& options);
 // Throws Failure (bad input) if a node of this host boots a file that cannot be read. Nodes behind
 // a prefix or a --start command may be on other hosts, so their files are not checked.
-void check_boot_files(const launch::LaunchOptions& launch);
+void check_boot_files(const cluster::LaunchOptions& launch);
 
 // Lists the endpoints that the nodes of a hop-by-hop run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedule,
-                                                         const launch::NodeProcesses& cluster);
+                                                         const cluster::NodeProcesses& cluster);
 
 // Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
@@ -109,7 +109,7 @@ void check_memory(const RunOptions& options, const planner::LoadedSchedule& sche
 // one each time. Throws Failure if it was interrupted (by a signal) or memory ran out.
 void execute(const RunOptions& options, const planner::LoadedSchedule& schedule,
              reference::ReferenceInput what, const std::string* input,
-             launch::NodeProcesses& cluster, RunResult& result);
+             cluster::NodeProcesses& cluster, RunResult& result);
 
 // Whether nodes keep event logs.
 [[nodiscard]] inline bool keeps_logs(const RunOptions& options) {
@@ -124,6 +124,6 @@ void execute(const RunOptions& options, const planner::LoadedSchedule& schedule,
 
 // Writes the events of the last collective into options.trace and options.events.
 void write_logs(const RunOptions& options, const planner::LoadedSchedule& schedule,
-                const reference::ReferenceInput& what, const launch::NodeProcesses& cluster);
+                const reference::ReferenceInput& what, const cluster::NodeProcesses& cluster);
 
 }  // namespace espalier::run_command

@@ -6,11 +6,11 @@
 
 #include "espalier/collectives/verify/verify.h"
 #include "planner/files/prove.h"
+#include "tools/cluster/start_cluster.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/common/processors.h"
 #include "tools/common/result_files.h"
-#include "tools/launch/start_cluster.h"
 #include "tools/options/plan_options.h"
 #include "tools/report/verify_report.h"
 #include "tools/run/schedules.h"
@@ -22,15 +22,15 @@ using tools::bad_input;
 
 // Refuses what happens to a node after its process was killed, and a second --stop. Throws Failure
 // (bad input).
-void check_effects(std::vector<launch::Disturbance> disturbances) {
-  const auto name = [](const launch::Disturbance& one) {
+void check_effects(std::vector<cluster::Disturbance> disturbances) {
+  const auto name = [](const cluster::Disturbance& one) {
     return (one.signal == SIGKILL ? "--kill " : "--stop ") + std::to_string(one.node) + "@" +
            std::to_string(one.after_ms);
   };
-  std::map<std::uint32_t, launch::Disturbance> last;  // by node
+  std::map<std::uint32_t, cluster::Disturbance> last;  // by node
   std::stable_sort(disturbances.begin(), disturbances.end(),
                    [](const auto& a, const auto& b) { return a.after_ms < b.after_ms; });
-  for (const launch::Disturbance& one : disturbances) {
+  for (const cluster::Disturbance& one : disturbances) {
     const auto [before, is_first] = last.emplace(one.node, one);
     if (!is_first && (before->second.signal == SIGKILL || one.signal == SIGSTOP)) {
       bad_input(name(one) + " has no effect after " + name(before->second));
@@ -52,7 +52,7 @@ void parse_disturbances(RunOptions& options) {
 }
 
 // Refuses --nodes-per-process if no two nodes may share a process. Throws Failure (bad input).
-void check_processes(const launch::LaunchOptions& launch) {
+void check_processes(const cluster::LaunchOptions& launch) {
   const bool all_started = std::all_of(launch.commands.begin(), launch.commands.end(),
                                        [](const std::string& command) { return !command.empty(); });
   if (launch.nodes_per_process == 1 || !all_started) return;
@@ -91,10 +91,10 @@ verify::Verdict prove(const planner::LoadedSchedule& schedule,
 
 // Writes the results of all ranks for the last size.
 void write_last_results(const RunOptions& options, reference::ReferenceInput what,
-                        const launch::NodeProcesses& cluster) {
+                        const cluster::NodeProcesses& cluster) {
   what.bytes = options.bytes.back();
   tools::write_results(options.output, what, [&cluster](std::uint32_t rank) {
-    const launch::SharedMemory& memory = cluster.members()[rank].memory;
+    const cluster::SharedMemory& memory = cluster.members()[rank].memory;
     return tools::RankMemory{memory.input(), memory.output()};
   });
 }
@@ -173,7 +173,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   result.bounds = verdict.lower_bounds;
   result.hop_by_hop = hop_by_hop;
 
-  launch::NodeProcesses cluster;
+  cluster::NodeProcesses cluster;
   std::vector<std::vector<std::uint8_t>> files;
   if (options.launch.boot.empty()) {
     files.push_back(run.selection != 0 ? run.selection_file : schedule.bytes);

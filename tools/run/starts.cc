@@ -97,7 +97,7 @@ std::vector<bool> boot_nodes(const RunOptions& options) {
   return boots;
 }
 
-void check_boot_files(const launch::LaunchOptions& launch) {
+void check_boot_files(const cluster::LaunchOptions& launch) {
   if (launch.boot.empty() || !launch.prefix.empty()) return;
   for (std::uint32_t node = 0; node < launch.nodes; ++node) {
     const bool boots = launch.boots.empty() || launch.boots[node];

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/build/parameters.h"
 #include "espalier/collectives/schedule/table_limits.h"
 
 namespace espalier {

@@ -21,7 +21,7 @@
 
 #include <cstdint>
 
-#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/build/parameters.h"
 
 namespace espalier {
 

@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/one_line.h"
-#include "tools/launch/launcher.h"
+#include "tools/cluster/launcher.h"
 
-namespace espalier::launch {
+namespace espalier::cluster {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -360,4 +360,4 @@ Result<bool> NodeProcesses::run(control::RunRequest order, const Late& late) {
   return true;
 }
 
-}  // namespace espalier::launch
+}  // namespace espalier::cluster

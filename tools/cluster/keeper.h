@@ -7,7 +7,7 @@
 
 #include "espalier/base/result.h"
 
-namespace espalier::launch {
+namespace espalier::cluster {
 
 // Kills all processes of the groups, waits until they have ended, and removes their files in
 // /dev/shm. A group's number must be unused or still belong to it.
@@ -35,4 +35,4 @@ class Keeper {
   int pipe_ = -1;  // its end for writing; the launcher holds it open
 };
 
-}  // namespace espalier::launch
+}  // namespace espalier::cluster

@@ -1,4 +1,4 @@
-#include "tools/job/job.h"
+#include "tools/launch/job.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -26,12 +26,12 @@
 #include "base/open_files.h"
 #include "espalier/base/version.h"
 #include "espalier/bootstrap/server.h"
+#include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
-#include "tools/job/frames.h"
-#include "tools/job/output.h"
-#include "tools/launch/keeper.h"
+#include "tools/launch/frames.h"
+#include "tools/launch/output.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 constexpr std::size_t kInputBytes = 65536;  // of one message; the daemon has at most one
@@ -122,7 +122,7 @@ class Job {
   void end();
 
   const JobOptions& options_;
-  launch::Keeper keeper_;
+  cluster::Keeper keeper_;
   std::unique_ptr<bootstrap::Server> server_;
   std::vector<Connection> connections_;
   std::vector<bool> ended_;
@@ -167,7 +167,7 @@ void Job::end() {
     if (connection.from >= 0) close(connection.from);
     if (connection.errors >= 0) close(connection.errors);
   }
-  launch::end_groups(groups);
+  cluster::end_groups(groups);
   for (const pid_t group : groups) {
     while (waitpid(group, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -647,4 +647,4 @@ Result<int> run_job(const JobOptions& options) {
   return status;
 }
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -1,4 +1,4 @@
-#include "tools/launch/keeper.h"
+#include "tools/cluster/keeper.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -19,7 +19,7 @@
 
 #include "hal/ofi/sweep.h"
 
-namespace espalier::launch {
+namespace espalier::cluster {
 namespace {
 
 // The processes of the groups that have not ended.
@@ -108,4 +108,4 @@ void Keeper::stop() {
   pipe_ = -1;
 }
 
-}  // namespace espalier::launch
+}  // namespace espalier::cluster

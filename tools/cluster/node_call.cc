@@ -1,4 +1,4 @@
-#include "tools/launch/node_call.h"
+#include "tools/cluster/node_call.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -17,9 +17,9 @@
 #include "base/clock.h"
 #include "espalier/base/result.h"
 #include "firmware/node/control.h"
-#include "tools/launch/keeper.h"
+#include "tools/cluster/keeper.h"
 
-namespace espalier::launch {
+namespace espalier::cluster {
 
 // A test aid: node's process gets a signal some time after the first run began.
 struct Disturbance {
@@ -239,4 +239,4 @@ class NodeProcesses {
   std::uint64_t first_run_ns_ = 0;
 };
 
-}  // namespace espalier::launch
+}  // namespace espalier::cluster

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "espalier/base/result.h"
-#include "tools/job/hosts.h"
+#include "tools/launch/hosts.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 
 struct JobOptions {
   std::vector<Host> hosts;             // placed; one without a name: this host, without a shell
@@ -32,4 +32,4 @@ struct JobOptions {
 // Errors, before any process starts: a host that cannot be reached, or without the program.
 [[nodiscard]] Result<int> run_job(const JobOptions& options);
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

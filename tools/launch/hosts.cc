@@ -1,4 +1,4 @@
-#include "tools/job/hosts.h"
+#include "tools/launch/hosts.h"
 
 #include <arpa/inet.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "base/one_line.h"
 #include "base/read_file.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 constexpr std::uint32_t kMaxSlots = 65536;
@@ -238,4 +238,4 @@ Result<std::vector<Host>> place(std::vector<Host> hosts, std::uint32_t ranks) {
   return hosts;
 }
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -1,4 +1,4 @@
-#include "tools/launch/start_cluster.h"
+#include "tools/cluster/start_cluster.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "base/system_error.h"
 #include "base/variables.h"
 #include "espalier/hal/ofi/provider_list.h"
+#include "tools/cluster/node_call.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
-#include "tools/launch/node_call.h"
 
 namespace espalier::tools {
 namespace {
@@ -72,14 +72,14 @@ int bind_status(const std::string& text, bool here) {
 
 }  // namespace
 
-void add_provider_option(Command command, launch::LaunchOptions& options) {
+void add_provider_option(Command command, cluster::LaunchOptions& options) {
   options.provider.clear();
   command.text("--provider", options.provider,
                "The provider: tcp, shm, mem or another that 'espalier doctor' finds; default: "
                "the one that FI_PROVIDER names, otherwise tcp");
 }
 
-void find_node(launch::LaunchOptions& options) {
+void find_node(cluster::LaunchOptions& options) {
   // A library behind libfabric would handle the signals of a node before its main()
   // (hal/ofi/signal_actions.h), and write a backtrace into the working directory.
   setenv("IPATH_NO_BACKTRACE", "1", 0);
@@ -106,13 +106,13 @@ void find_node(launch::LaunchOptions& options) {
   if (!refusal.empty()) bad_input(one_line(refusal));
 }
 
-void check_addresses(const launch::LaunchOptions& options) {
+void check_addresses(const cluster::LaunchOptions& options) {
   if (options.address.empty()) return;
   const bool here = options.prefix.empty() &&
                     std::all_of(options.commands.begin(), options.commands.end(),
                                 [](const std::string& command) { return command.empty(); });
   for (std::uint32_t node = 0; node < options.nodes; node += options.nodes_per_process) {
-    const std::string text = launch::expand_template(options.address, node);
+    const std::string text = cluster::expand_template(options.address, node);
     const int status = bind_status(text, here);
     if (status == 0) continue;
     bad_input(
@@ -126,8 +126,8 @@ void check_addresses(const launch::LaunchOptions& options) {
   }
 }
 
-bool parse_disturbance(const std::string& text, int signal, launch::LaunchOptions& launch) {
-  launch::Disturbance disturbance;
+bool parse_disturbance(const std::string& text, int signal, cluster::LaunchOptions& launch) {
+  cluster::Disturbance disturbance;
   disturbance.signal = signal;
   const char* end = text.data() + text.size();
   const auto rank = std::from_chars(text.data(), end, disturbance.node);
@@ -138,9 +138,9 @@ bool parse_disturbance(const std::string& text, int signal, launch::LaunchOption
   return true;
 }
 
-void start_cluster(launch::LaunchOptions options,
+void start_cluster(cluster::LaunchOptions options,
                    const std::vector<std::vector<std::uint8_t>>& schedules,
-                   launch::NodeProcesses& cluster) {
+                   cluster::NodeProcesses& cluster) {
   std::list<InheritedFile> files;
   options.schedules.clear();
   for (const std::vector<std::uint8_t>& bytes : schedules) {

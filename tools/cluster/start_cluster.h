@@ -5,33 +5,33 @@
 #include <string>
 #include <vector>
 
+#include "tools/cluster/launcher.h"
 #include "tools/common/command_line.h"
-#include "tools/launch/launcher.h"
 
 namespace espalier::tools {
 
 // Adds --provider, and empties options.provider: find_node() sets it if the user does not.
-void add_provider_option(Command command, launch::LaunchOptions& options);
+void add_provider_option(Command command, cluster::LaunchOptions& options);
 
 // Completes `options.node_binary` (find_node_binary()) and `options.provider`
 // (ofi::choose_provider() with FI_PROVIDER). Throws Failure (bad input) if there is no such node,
 // if FI_PROVIDER contradicts the provider, or if the node refuses it; only providers other than tcp
 // and shm are tried.
-void find_node(launch::LaunchOptions& options);
+void find_node(cluster::LaunchOptions& options);
 
 // Throws Failure (bad input) if options.address, expanded for each node, is not a numeric IP, or if
 // processes start on this host (no prefix and no commands) and it is not an address of the host.
-void check_addresses(const launch::LaunchOptions& options);
+void check_addresses(const cluster::LaunchOptions& options);
 
 // Adds "NODE@MS" to launch.disturbances. False: it is not that, or there is no such node.
 [[nodiscard]] bool parse_disturbance(const std::string& text, int signal,
-                                     launch::LaunchOptions& launch);
+                                     cluster::LaunchOptions& launch);
 
 // Starts the cluster with the bytes of these schedule files. The nodes inherit them as files in
 // memory. Throws Failure if a node does not start; bad input if this system refuses
 // (NodeProcesses::is_refused()).
-void start_cluster(launch::LaunchOptions options,
+void start_cluster(cluster::LaunchOptions options,
                    const std::vector<std::vector<std::uint8_t>>& schedules,
-                   launch::NodeProcesses& cluster);
+                   cluster::NodeProcesses& cluster);
 
 }  // namespace espalier::tools

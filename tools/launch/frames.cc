@@ -1,4 +1,4 @@
-#include "tools/job/frames.h"
+#include "tools/launch/frames.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <sstream>
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 constexpr std::size_t kMaxMessage = 64u << 20;  // bytes
@@ -149,4 +149,4 @@ bool Reader::take(Fields& fields) {
   return !fields.empty();
 }
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <vector>
 
-#include "tools/job/hosts.h"
+#include "tools/launch/hosts.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 bool are_equal(const std::string& one, const std::string& other) {
@@ -81,4 +81,4 @@ void mark_this_host(std::vector<Host>& hosts) {
   }
 }
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace espalier::job {
+namespace espalier::launch {
 
 using Fields = std::vector<std::string>;
 
@@ -84,4 +84,4 @@ class Reader {
   bool valid_ = true;
 };
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

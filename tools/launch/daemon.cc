@@ -1,4 +1,4 @@
-#include "tools/job/daemon.h"
+#include "tools/launch/daemon.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -31,11 +31,11 @@
 #include "base/variables.h"
 #include "espalier/base/result.h"
 #include "espalier/base/version.h"
+#include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
-#include "tools/job/frames.h"
-#include "tools/launch/keeper.h"
+#include "tools/launch/frames.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 constexpr std::size_t kMaxLine = 65536;               // bytes of a line that are held back
@@ -98,7 +98,7 @@ class Daemon {
   }
   void send_outgoing();
 
-  launch::Keeper keeper_;
+  cluster::Keeper keeper_;
   Reader reader_;
   int signals_ = -1;
   int secret_ = -1;
@@ -435,7 +435,7 @@ int Daemon::serve() {
   }
   std::vector<pid_t> groups;
   for (const Rank& rank : ranks_) groups.push_back(rank.process);
-  launch::end_groups(groups);
+  cluster::end_groups(groups);
   keeper_.stop();
   return 0;
 }
@@ -444,4 +444,4 @@ int Daemon::serve() {
 
 int serve_launcher() { return Daemon().serve(); }
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -1,10 +1,10 @@
 #pragma once
 // The daemon of one host of a job: starts the host's processes for a launcher. Host only.
 
-namespace espalier::job {
+namespace espalier::launch {
 
 // Serves the launcher at stdin and stdout until all processes have ended or the launcher is gone;
 // then ends every process that remains. Returns the daemon's exit status.
 [[nodiscard]] int serve_launcher();
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

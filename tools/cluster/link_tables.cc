@@ -1,4 +1,4 @@
-#include "tools/launch/link_tables.h"
+#include "tools/cluster/link_tables.h"
 
 #include <algorithm>
 #include <map>

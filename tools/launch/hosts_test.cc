@@ -1,4 +1,4 @@
-#include "tools/job/hosts.h"
+#include "tools/launch/hosts.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #include "base/testing/results.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 std::string text_of(const std::vector<Host>& hosts) {
@@ -161,4 +161,4 @@ TEST(Hosts, ThisHostIsKnownByItsNames) {
 }
 
 }  // namespace
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -1,8 +1,8 @@
-#include "tools/job/output.h"
+#include "tools/launch/output.h"
 
 #include <gtest/gtest.h>
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 TEST(LinePrinter, PutsTheRankInFrontOfEachLine) {
@@ -35,4 +35,4 @@ TEST(LinePrinter, ACarriageReturnKeepsTheRank) {
 }
 
 }  // namespace
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace espalier::job {
+namespace espalier::launch {
 
 // Puts the rank in front of each line on one terminal, pipe or file. A line may arrive in parts.
 class LinePrinter {
@@ -59,4 +59,4 @@ class Output {
   std::vector<LinePrinter> printers_;
 };
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -7,7 +7,7 @@
 
 #include "espalier/base/result.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 
 struct Host {
   std::string name;         // empty: this host; may begin with USER@
@@ -37,4 +37,4 @@ void mark_this_host(std::vector<Host>& hosts);
 // Error: too few slots.
 [[nodiscard]] Result<std::vector<Host>> place(std::vector<Host> hosts, std::uint32_t ranks);
 
-}  // namespace espalier::job
+}  // namespace espalier::launch

@@ -1,4 +1,4 @@
-#include "tools/launch/launcher.h"
+#include "tools/cluster/launcher.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@
 #include "espalier/hal/ofi/address.h"
 #include "hal/ofi/sweep.h"
 
-namespace espalier::launch {
+namespace espalier::cluster {
 namespace {
 
 // How long nodes get to end by themselves.
@@ -409,4 +409,4 @@ void NodeProcesses::end() {
   members_.clear();
 }
 
-}  // namespace espalier::launch
+}  // namespace espalier::cluster

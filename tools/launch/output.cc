@@ -1,4 +1,4 @@
-#include "tools/job/output.h"
+#include "tools/launch/output.h"
 
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 
 #include "base/inherited.h"
 
-namespace espalier::job {
+namespace espalier::launch {
 namespace {
 
 constexpr std::size_t kNoOwner = SIZE_MAX;
@@ -175,4 +175,4 @@ std::size_t Output::backlog() const {
   return sum;
 }
 
-}  // namespace espalier::job
+}  // namespace espalier::launch
