@@ -3,11 +3,9 @@
 flash; and the steps of docs/boards.md, followed to the letter."""
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 import espalier
@@ -18,18 +16,14 @@ CODES = {"truncated": 4, "corrupt": 5, "unknown format version": 6, "wrong topol
          "no image": 20, "wrong board": 21, "rolled back": 22, "unsigned": 23, "bad signature": 24}
 
 
-class Images(unittest.TestCase):
+class Images(espalier.FolderTest):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
+        super().setUp()
         self.key = self.path / "release.key"
         self.call("keygen", "-o", self.key)
         self.public = self.path / "release.key.pub"
         self.broadcast = espalier.compile(self.path / "b.esp", "complete:4")
         self.allreduce = espalier.compile(self.path / "a.esp", "complete:4", "allreduce", "chain")
-
-    def tearDown(self):
-        self.folder.cleanup()
 
     def call(self, *words, status=0):
         done = espalier.call("image", *words)

@@ -5,7 +5,6 @@ import pathlib
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 
@@ -43,14 +42,7 @@ def shared_memory(pids):
     return [name for name in os.listdir("/dev/shm") if name.split(":")[0] in map(str, pids)]
 
 
-class Lifecycle(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Lifecycle(espalier.FolderTest):
     def start(self, *words):
         """Starts an endless run; returns, once all its nodes run, (process, pids of the nodes)."""
         process = subprocess.Popen([espalier.COMMAND, "run", *ENDLESS, *words], text=True, stdout=subprocess.PIPE,

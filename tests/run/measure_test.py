@@ -1,21 +1,12 @@
 #!/usr/bin/python3
 """espalier measure and espalier tune on real processes, and predictions from their figures."""
 import json
-import pathlib
-import tempfile
 import unittest
 
 import espalier
 
 
-class Measure(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Measure(espalier.FolderTest):
     def measure(self, *words):
         return espalier.call("measure", "--node-binary", espalier.NODE, *words)
 

@@ -1,21 +1,12 @@
 #!/usr/bin/python3
 """Bad input: one clear line, exit status 2, nothing left behind."""
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
 import espalier
 
 
-class Refusals(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Refusals(espalier.FolderTest):
     def refused(self, done, *words):
         """`done` ended with status 2 and one line that has all of `words`."""
         self.assertEqual(done.returncode, 2, done.stderr)

@@ -19,14 +19,7 @@ LARGE = 64 << 20
 WHOLE = "--whole" in sys.argv
 
 
-class Broadcast(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Broadcast(espalier.FolderTest):
     def check(self, provider, ranks, root, sizes, algorithm="auto", topology=None):
         """One start, all sizes; the command's own checks."""
         status, found, error = espalier.run(
