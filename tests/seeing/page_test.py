@@ -206,7 +206,7 @@ class Page(unittest.TestCase):
 
     def test_a_real_trace_is_drawn(self):
         file = schedules.compile(self.path / "mesh.esp", *SCHEDULES["mesh"])
-        schedules.espalier("trace", file, "-o", self.path / "trace.json", "--bytes", "64KiB", "--provider", "shm")
+        schedules.espalier("trace", file, "-o", self.path / "trace.json", "--bytes", "64KiB", "--provider", "mem")
         events = json.loads((self.path / "trace.json").read_text())["traceEvents"]
         blocks = json.loads((self.path / "trace.json").read_text())["otherData"]["blocks"]
         self.draw("mesh", "--trace", self.path / "trace.json", "--blocks", blocks)

@@ -27,7 +27,7 @@ def make(folder, chrome):
         for name, (schedule, words, keys, dark) in PAGES.items():
             schedules.compile(file, *schedule)
             if name == "page-trace":
-                schedules.espalier("trace", file, "--bytes", "64KiB", "--provider", "shm", "-o", trace)
+                schedules.espalier("trace", file, "--bytes", "64KiB", "--provider", "mem", "-o", trace)
                 words = [*words, "--trace", trace]
             schedules.espalier("draw", file, "-o", page, *words)
             chrome.open(page, dark)

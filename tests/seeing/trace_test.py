@@ -44,12 +44,12 @@ class Traces(unittest.TestCase):
         for what in (("mesh:4x4", "broadcast", "two-tree"), ("fattree:k=4,h=2,c=1", "allgather", "leaf"),
                      ("complete:16", "allreduce", "two-tree")):
             with self.subTest(what=what):
-                trace = self.trace(self.compile(*what), "--bytes", "64KiB", "--provider", "shm")
+                trace = self.trace(self.compile(*what), "--bytes", "64KiB", "--provider", "mem")
                 self.assertIn("CLOCK_MONOTONIC", trace["otherData"]["clock"])
 
     def test_run_and_simulate_write_them_too(self):
         file = self.compile("complete:4", "broadcast", "chain")
-        for words in (["simulate", file, "--bytes", "1KiB"], ["run", file, "--bytes", "8,4KiB", "--provider", "shm", "--repeat", "3"]):
+        for words in (["simulate", file, "--bytes", "1KiB"], ["run", file, "--bytes", "8,4KiB", "--provider", "mem", "--repeat", "3"]):
             out = self.path / f"{words[0]}.json"
             schedules.espalier(*words, "--trace", out)
             trace = json.loads(out.read_text())

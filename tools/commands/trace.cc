@@ -50,7 +50,7 @@ void add_trace(Command app) {
 #ifdef ESPALIER_WITH_OFI
   Option real = command.text(
       "--provider", *provider,
-      "tcp, shm or mem: trace a real run, one process per node; default: a simulated one");
+      "tcp, mem or another: trace a real run, one process per node; default: a simulated one");
   for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--switching"}) {
     real.excludes(command.option(name));
   }
@@ -63,7 +63,7 @@ void add_trace(Command app) {
       "'espalier simulate' and 'espalier run'.\n"
       "Examples:\n"
       "  espalier trace b.esp --bytes 64KiB -o simulated.json\n"
-      "  espalier trace b.esp --bytes 64KiB --provider shm -o real.json");
+      "  espalier trace b.esp --bytes 64KiB --provider mem -o real.json");
   command.set_action([options, provider, command] {
 #ifdef ESPALIER_WITH_OFI
     if (!provider->empty()) return run_real(command, *options, *provider);
