@@ -56,12 +56,6 @@ bool gives_core_away(std::uint64_t number) {
          number == SYS_clock_nanosleep;
 }
 
-// Over shm, an endpoint reads /proc/<peer>/stat when its queue has been locked by another process
-// for 5 ms: that process may be stopped. Here the tracer stops them.
-bool looks_at_peer(std::uint64_t number) {
-  return number == SYS_openat || number == SYS_read || number == SYS_close;
-}
-
 // Over mem, an endpoint sleeps until a peer wakes it.
 bool wakes_peer(std::uint64_t number) { return number == SYS_futex; }
 
@@ -282,7 +276,6 @@ void check(const char* provider) {
     EXPECT_STREQ(shared.error, "") << "rank " << rank;
     EXPECT_EQ(shared.allocations, 0u) << "rank " << rank;
     for (const auto& [number, times] : calls.ours) {
-      if (std::strcmp(provider, "shm") == 0 && looks_at_peer(number)) continue;
       if (has_memory() && wakes_peer(number)) continue;
       ADD_FAILURE() << "rank " << rank << " made system call " << number << ' ' << times
                     << " times";
@@ -301,11 +294,6 @@ void check(const char* provider) {
 TEST(Persistent, NothingIsAllocatedAndNoSystemCallIsMadeOverTcp) {
   if (!kHeapReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
   check("tcp");
-}
-
-TEST(Persistent, NothingIsAllocatedAndNoSystemCallIsMadeOverShm) {
-  if (!kHeapReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
-  check("shm");
 }
 
 TEST(Persistent, NothingIsAllocatedAndNoSystemCallIsMadeOverMem) {

@@ -52,7 +52,7 @@ class Images(espalier.FolderTest):
         return espalier.call("--check", "--topology", "complete:4", *words, program=espalier.NODE)
 
     def run_cluster(self, *words):
-        return espalier.call("run", self.broadcast, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
+        return espalier.call("run", self.broadcast, "--provider", "mem", "--bytes", "64KiB", "--node-binary", espalier.NODE,
                              "--format", "json", *words)
 
     def test_shown_as_built(self):
@@ -279,7 +279,7 @@ class Images(espalier.FolderTest):
         digests = [[rank["sha256"] for rank in told["runs"][0]["ranks"]]
                    for told in (result, json.loads(self.run_cluster().stdout))]
         self.assertEqual(digests[0], digests[1], "as from schedule files")
-        second = espalier.call("run", self.allreduce, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
+        second = espalier.call("run", self.allreduce, "--provider", "mem", "--bytes", "64KiB", "--node-binary", espalier.NODE,
                                "--nodes-per-process", 2, *images)
         self.assertEqual(second.returncode, 0, second.stderr)
         # The commands of some nodes say what they boot.
@@ -400,7 +400,7 @@ class Images(espalier.FolderTest):
         flashes = [self.path / f"{node}.flash" for node in range(4)]
         for node, flash in enumerate(flashes):
             self.call("install", self.path / f"{node}.img", "--board", BOARD, "--flash", flash, *trust)
-        words = [espalier.COMMAND, "run", self.broadcast, "--provider", "shm", "--bytes", "4KiB", "--back-to-back", "50000",
+        words = [espalier.COMMAND, "run", self.broadcast, "--provider", "mem", "--bytes", "4KiB", "--back-to-back", "50000",
                  "--node-binary", espalier.NODE, "--flash", self.path / "%r.flash", *trust]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             error = ""

@@ -37,11 +37,6 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-def shared_memory(pids):
-    """Names in /dev/shm that these processes left."""
-    return [name for name in os.listdir("/dev/shm") if name.split(":")[0] in map(str, pids)]
-
-
 class Lifecycle(espalier.FolderTest):
     def start(self, *words):
         """Starts an endless run; returns, once all its nodes run, (process, pids of the nodes)."""
@@ -66,28 +61,22 @@ class Lifecycle(espalier.FolderTest):
         return process, children(process.pid)
 
     def test_interrupted(self):
-        for provider in ("tcp", "shm", "mem"):
+        for provider in ("tcp", "mem"):
             for number in (signal.SIGINT, signal.SIGTERM):
                 process, nodes = self.start("--provider", provider)
                 process.send_signal(number)
                 self.assertEqual(process.wait(), 1)
                 self.assertIn("broken off", process.stderr.read())
                 self.assertEqual([node for node in nodes if alive(node)], [])
-                self.assertEqual(shared_memory(nodes), [])
                 self.assertEqual(list(self.path.iterdir()), [])
 
     def test_the_launcher_is_killed(self):
-        for provider in ("tcp", "shm", "mem"):
+        for provider in ("tcp", "mem"):
             process, nodes = self.start("--provider", provider)
             process.kill()
             process.wait()
-            wait_for(lambda: not any(alive(node) for node in nodes) and not shared_memory(nodes))
+            wait_for(lambda: not any(alive(node) for node in nodes))
             self.assertEqual(list(self.path.iterdir()), [])
-
-    def test_killed_nodes_leave_no_shared_memory(self):
-        status, found, error = espalier.run(*ENDLESS[:-2], "--provider", "shm", "--deadline", 500, "--kill", "2@200")
-        self.assertEqual(status, 1, error)
-        self.assertEqual(shared_memory(rank["pid"] for rank in found["runs"][0]["ranks"]), [])
 
     def test_a_node_ends_with_its_channel(self):
         file = espalier.compile(self.path / "b.esp", "complete:2")

@@ -32,7 +32,7 @@ class Selections(espalier.FolderTest):
                                     *more).stdout)["selection"]
 
     def run_file(self, *more, status=0):
-        found, value, error = espalier.run(self.file, "--provider", "shm", *more)
+        found, value, error = espalier.run(self.file, "--provider", "mem", *more)
         self.assertEqual(found, status, error)
         return value, error
 
