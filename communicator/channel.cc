@@ -110,6 +110,8 @@ class Channel::Use {
       }
       user == kProgram ? std::this_thread::sleep_for(kCrowdPause) : user_.wait(kProgress);
     }
+    channel.uses_.store(channel.uses_.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
   }
   ~Use() {
     if (has_) user_.store(kNobody, std::memory_order_release);

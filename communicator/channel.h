@@ -11,6 +11,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/forks.h"
@@ -147,6 +148,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Makes progress unless another thread uses the channel. Returns whether a collective is in
   // progress.
   bool try_progress();
+  // Whether the program has used the channel since the last time. For one thread of the library.
+  [[nodiscard]] bool take_used() {
+    const std::uint32_t uses = uses_.load(std::memory_order_relaxed);
+    return std::exchange(seen_uses_, uses) != uses;
+  }
 
  private:
   class Use;
@@ -229,8 +235,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // The thread that is in the channel: of the program, in a call, or one that makes progress.
   enum User : int { kNobody, kProgram, kProgress };
   mutable std::atomic<User> user_ = kNobody;
-  std::atomic<bool> is_active_ = false;  // the queue has more than a leaving barrier
-  bool is_listed_ = false;               // in the job
+  mutable std::atomic<std::uint32_t> uses_ = 0;  // by the program; counted by its thread
+  std::uint32_t seen_uses_ = 0;                  // of take_used()
+  std::atomic<bool> is_active_ = false;          // the queue has more than a leaving barrier
+  bool is_listed_ = false;                       // in the job
   std::uint32_t generation_ = process_generation();
   bool is_leaving_ = false;
   std::shared_ptr<Operation> leaving_;  // the barrier after which the endpoint may be closed

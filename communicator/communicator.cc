@@ -35,7 +35,7 @@ using communicator::Operation;
 
 // Files of a rank. Over tcp: its endpoint, a port for long messages, and a file for a moment; for
 // each link of the backbone (backbone.h), a connection for short and one for long messages. Counted
-// on libfabric 1.17; over mem and shm, also those that are opened for a moment.
+// on libfabric 1.17; over mem, also those that are opened for a moment.
 constexpr bootstrap::RankFiles kFabricFiles{14, 2};
 constexpr bootstrap::RankFiles kMemoryFiles{6, 0};
 
@@ -466,7 +466,7 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
   }
   if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
     return fail("authenticate_data: provider '" + options.provider +
-                "' cannot authenticate payloads; expected tcp or shm");
+                "' cannot authenticate payloads; expected tcp");
   }
   std::shared_ptr<bootstrap::Bootstrap> members;
   if (options.membership != nullptr) {

@@ -101,12 +101,12 @@ void Job::remove(Channel& channel) {
   only_ = channels_.size() == 1 ? channels_.front() : nullptr;
 }
 
-bool Job::progress_others(const Channel* waiting) {
+bool Job::progress_others(const Channel* waiting, bool skips_used) {
   if (waiting != nullptr && only_ == waiting) return false;
   const int own = waiting != nullptr && waiting->is_active() ? 1 : 0;
   const std::lock_guard lock(mutex_);
   if (const std::uint64_t now = monotonic_ns(); now >= idle_until_ns_) {
-    progress_idle();
+    progress_idle(skips_used);
     const std::uint64_t end = monotonic_ns();
     idle_until_ns_ = end + std::max(kIdlePauseNs, kIdleShare * (end - now));
   }
@@ -114,22 +114,24 @@ bool Job::progress_others(const Channel* waiting) {
   bool is_busy = false;
   for (Channel* channel : channels_) {
     if (channel == waiting || !channel->is_active()) continue;
+    if (skips_used && channel->take_used()) continue;
     is_busy = channel->try_progress() || is_busy;
   }
   return is_busy;
 }
 
 // Peers may connect to idle channels, probe them, or leave them.
-void Job::progress_idle() {
+void Job::progress_idle(bool skips_used) {
   for (Channel* channel : channels_) {
-    if (!channel->is_active()) (void)channel->try_progress();
+    if (channel->is_active() || (skips_used && channel->take_used())) continue;
+    (void)channel->try_progress();
   }
 }
 
-std::size_t Job::progress_leaving() {
+std::size_t Job::progress_leaving(bool skips_used) {
   const std::lock_guard ending(end_mutex_);
   std::vector<std::shared_ptr<Channel>> gone;  // ends without mutex_: channels remove themselves
-  (void)progress_others(nullptr);
+  (void)progress_others(nullptr, skips_used);
   std::size_t kept = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -173,7 +175,8 @@ void Job::end_whole(bool waits) {
 
 void Job::progress_forever() {
   while (true) {
-    pause(progress_leaving());
+    // The calls of a program that calls often reply, and find the thread in no channel.
+    pause(progress_leaving(!options_.progress_thread));
     const std::lock_guard lock(pause_mutex_);
     if (ends_) return;
   }

@@ -58,7 +58,8 @@ class Job {
   // Makes progress on all channels except `waiting`; on those without a collective in progress, of
   // which there may be very many, now and then. Returns whether any of them has a collective in
   // progress: then its caller must not block.
-  bool progress_others(const Channel* waiting);
+  // `skips_used`: not on those that the program has used since the last time.
+  bool progress_others(const Channel* waiting, bool skips_used = false);
   // Channels whose queues are not empty.
   void count_active(int change) { active_.fetch_add(change, std::memory_order_relaxed); }
   // A call waits, and what it waits for moved last at this time (monotonic_ns()); 0: no call waits.
@@ -85,8 +86,8 @@ class Job {
   // Sleeps until the thread is called, for kProgressPause at most if `hurries`.
   void pause(std::size_t kept);
   // Makes progress on all channels, and ends those that have left. Returns how many are kept.
-  std::size_t progress_leaving();
-  void progress_idle();  // with mutex_
+  std::size_t progress_leaving(bool skips_used = false);
+  void progress_idle(bool skips_used);  // with mutex_
 
   JoinOptions options_;
   std::shared_ptr<ofi::SharedFabric> fabric_ = ofi::make_shared_fabric();

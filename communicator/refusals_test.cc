@@ -132,11 +132,29 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
     EXPECT_EQ(message(world.allreduce(Out(data), Op::kSum)), "");  // nothing was started
   });
 }
+
+constexpr char kShmRefusal[] =
+    "\": a peer that is stopped or killed can block all processes that share its memory; expected "
+    "mem, which joins the processes of one host";
+
 TEST(Communicator, JoinRefusesOptions) {
   LocalJob job(1);
   JoinOptions options = options_of(job, 0);
   options.provider = "none such";
   EXPECT_FALSE(join(options));
+  for (const char* name : {"shm", "mem+shm"}) {
+    options.provider = name;
+    const auto refused = join(options);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().message, std::string("provider \"") + name + kShmRefusal);
+  }
+  options = options_of(job, 0);
+  options.provider.clear();
+  setenv("FI_PROVIDER", "shm", 1);
+  const auto refused = join(options);
+  unsetenv("FI_PROVIDER");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, std::string("FI_PROVIDER=shm: provider \"shm") + kShmRefusal);
   options = options_of(job, 0);
   options.schedules = {"/no/such/file"};
   const auto unread = join(options);
@@ -157,7 +175,7 @@ TEST(Communicator, JoinRefusesToAuthenticateData) {
   const auto over_memory = join(options);
   ASSERT_FALSE(over_memory);
   EXPECT_EQ(over_memory.error().message,
-            "authenticate_data: provider 'mem' cannot authenticate payloads; expected tcp or shm");
+            "authenticate_data: provider 'mem' cannot authenticate payloads; expected tcp");
   auto server = bootstrap::Server::start("127.0.0.1:0", 1, {});
   ASSERT_TRUE(server) << server.error().message;
   options = {};

@@ -12,10 +12,8 @@ constexpr std::uint64_t kControlRetryNs = 20'000;
 constexpr int kQuietShift = 16;
 #endif
 
-// The order of causes. A detector that cannot receive never learns of another cause, so its own
-// cause precedes all others.
+// The order of causes.
 bool precedes(const Cause& a, const Cause& b) {
-  if (a.reception_blocked != b.reception_blocked) return a.reception_blocked;
   return a.detector != b.detector ? a.detector < b.detector : a.peer < b.peer;
 }
 
@@ -32,7 +30,7 @@ void FailureDetector::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
 #if ESPALIER_SPARES
 void FailureDetector::reopen(Endpoint& endpoint) {
   for (LinkState& link : links_) link = LinkState();
-  awaited_ = down_ = blocking_ = answers_ = causes_ = probes_ = LinkSet();
+  awaited_ = down_ = answers_ = causes_ = probes_ = LinkSet();
   links_count_ = probe_word_ = 0;
   lost_ = moved_at_ = end_at_ = 0;
   ended_ = false;
@@ -56,14 +54,6 @@ void FailureDetector::read_clock() {
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
   lost_ += now_ - expected;
   now_ = expected;
-}
-
-// This node could receive nothing meanwhile: every awaited peer gets D/2 from now.
-void FailureDetector::restart_replies() {
-  awaited_.for_each([this](std::uint32_t link) {
-    links_[link].last_life = now_;
-    links_[link].next_probe = std::min(links_[link].next_probe, now_);
-  });
 }
 
 // Gives what was noted since the last poll its time.
@@ -150,22 +140,6 @@ void FailureDetector::fail(Status status, std::uint32_t peer) {
   if (!failed()) adopt({status, endpoint_->node(), peer});
 }
 
-// Why D/4: nodes that await this node must get its cause before they declare it dead. They do that
-// D/2 after its last reply at the earliest, and that reply is at most D/8 old.
-void FailureDetector::note_blocked(std::uint32_t link, bool blocks) {
-  const bool was_blocked = !blocking_.empty();
-  if (blocks) {
-    blocking_.insert(link);
-  } else {
-    blocking_.erase(link);
-  }
-  if (was_blocked != blocking_.empty()) return;
-  read_clock();
-  blocked_cause_at_ = now_ + deadline_ / 4;
-  next_due_ = was_blocked ? now_ : blocked_cause_at_;
-  if (was_blocked) restart_replies();
-}
-
 void FailureDetector::adopt(const Cause& cause) {
   // A peer may send a status that is not a failure in any release. poll() would return it: with
   // kBusy, for ever.
@@ -176,16 +150,10 @@ void FailureDetector::adopt(const Cause& cause) {
 }
 
 void FailureDetector::run(bool drained) {
-  const bool is_idle = !is_awaiting() && (probes_ | answers_ | causes_).empty() && !failed();
-  if (is_idle && blocking_.empty()) return;
+  if (!is_awaiting() && (probes_ | answers_ | causes_).empty() && !failed()) return;
   read_clock();
   date_notes();
-  if (!failed() && !blocking_.empty() && now_ >= blocked_cause_at_) {
-    adopt({Status::kDeadLink, endpoint_->node(), links_[blocking_.next(0)].peer, true});
-  }
-  if (!awaited_.empty() && !failed() && blocking_.empty() && now_ >= next_due_) {
-    look_at_links(drained);
-  }
+  if (!awaited_.empty() && !failed() && now_ >= next_due_) look_at_links(drained);
   if (failed() && end_at_ == 0) end_at_ = now_ + deadline_ / 4;
   if (!(probes_ | answers_ | causes_).empty()) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
@@ -258,8 +226,6 @@ std::uint64_t FailureDetector::next_deadline() const {
   std::uint64_t next = kNoDeadline;
   if (failed()) {
     if (!ended_) next = end_at_ + lost_;
-  } else if (!blocking_.empty()) {
-    next = blocked_cause_at_ + lost_;
   } else if (!awaited_.empty() && next_due_ != kNoDeadline) {
     next = next_due_ + lost_;
   }

@@ -116,8 +116,6 @@ void Machine::handle(const Completion& completion) {
       }
       return failure_detector_.handle_control(link, completion.control);
     case Completion::Kind::kLinkDown: return failure_detector_.note_link_down(link);
-    case Completion::Kind::kReceptionBlocked:
-      return failure_detector_.note_blocked(link, completion.status != Status::kOk);
   }
 }
 

@@ -66,7 +66,7 @@ void add_options(Command command, BenchOptions& options) {
   command.text("--model", options.join.model,
                "Model that chooses the others' algorithms ('espalier measure -o')");
   command.text("--provider", options.join.provider,
-               "tcp, shm, mem, mem+tcp or another; default: mem between ranks of one host, and the "
+               "tcp, mem, mem+tcp or another; default: mem between ranks of one host, and the "
                "provider that FI_PROVIDER names, otherwise tcp, between hosts");
   command.number("--deadline", options.deadline_ms, 10, 3'600'000,
                  "How long an awaited rank may stay silent before it is declared dead, ms");

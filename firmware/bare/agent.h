@@ -174,8 +174,7 @@ struct Report {
   Little<std::uint64_t> spent_ns = 0;   // since Go, by the board's clock
   // The cause, if status is a failure (include/espalier/hal/endpoint.h).
   Status cause = Status::kOk;
-  std::uint8_t cause_reception_blocked = 0;
-  std::uint8_t more_zeros[2] = {};
+  std::uint8_t more_zeros[3] = {};
   Little<std::uint32_t> cause_detector = 0;
   Little<std::uint32_t> cause_peer = 0;
   // The stall report (include/espalier/collectives/machine/machine.h).

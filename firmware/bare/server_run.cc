@@ -171,7 +171,6 @@ void Server::report(Status status) {
     report.spent_ns = state_ == State::kRunning ? now - began_ : ended_ - began_;
     const Cause& cause = machine_.cause();
     report.cause = cause.status;
-    report.cause_reception_blocked = cause.reception_blocked;
     report.cause_detector = cause.detector;
     report.cause_peer = cause.peer;
     const StallReport stall = machine_.stall_report();

@@ -49,7 +49,6 @@ void Server::fill_end(agent::Report& report) const {
   if (!session.ended()) return;
   report.blocks = static_cast<std::uint32_t>(session.end());
   report.cause = session.cause().status;
-  report.cause_reception_blocked = session.cause().reception_blocked;
   report.cause_detector = session.cause().detector;
   report.cause_peer = session.cause().peer;
 }

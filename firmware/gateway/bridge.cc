@@ -177,7 +177,6 @@ void Bridge::take(const Completion& completion) {
         tell_board(number, control);
       }
       return;
-    case Completion::Kind::kReceptionBlocked: return;
   }
 }
 

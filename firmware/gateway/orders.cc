@@ -260,8 +260,7 @@ void Gateway::translate(const agent::Report& report) {
   report_.status = report.status;
   report_.blocks = report.blocks;
   report_.completed = report.completed;
-  report_.cause = {report.cause, report.cause_detector, report.cause_peer,
-                   report.cause_reception_blocked != 0};
+  report_.cause = {report.cause, report.cause_detector, report.cause_peer};
   report_.log = {report.log_count, report.log_retired, report.log_lost};
   const auto kind = static_cast<Loss::Kind>(std::uint32_t{report.loss_kind});
   report_.loss = {report.generation, {kind, report.loss_a, report.loss_b}};

@@ -137,11 +137,6 @@ void Gateway::report_rejections() {
 }
 
 Result<void> Gateway::start_board() {
-  if (options_.node.provider == "shm") {
-    return fail(
-        "a gateway cannot report to its board that a neighbour died holding one of shm's locks; "
-        "expected --provider tcp");
-  }
   if (!options_.node.schedules.empty()) {
     programs_ = std::make_unique<node::Programs>();
     auto loaded = node::load_programs(options_.node, options_.node.nodes.front(), *programs_);

@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "espalier/hal/ofi/provider_list.h"
+#include "hal/ofi/provider_refusal.h"
 
 // The text of a macro that may contain commas.
 #define TEXT(...) #__VA_ARGS__
@@ -240,8 +241,7 @@ Result<void> check_nodes(const BootOptions& options) {
 
 const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
-         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider "
-         "tcp|shm|mem]\n"
+         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|mem]\n"
          "                     [--address IP] [--window W] [--deadline MS] [--check-blocks]\n"
          "                     [--authenticate-data] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
@@ -337,9 +337,10 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
   }
   if (auto sound = check_source(options); !sound) return fail(sound.error());
+  if (auto serves = ofi::check_not_refused(options.provider); !serves) return fail(serves.error());
   if (!ofi::has_fixed_links(options.provider)) {
     return fail("--provider " + options.provider +
-                " is for programs that join a job; expected tcp, shm, mem or another");
+                " is for programs that join a job; expected tcp, mem or another");
   }
   if (!ofi::binds_address(options.provider) && !options.address.empty()) {
     return fail("--address has no effect with --provider " + options.provider +
@@ -347,7 +348,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
   }
   if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
     return fail("--authenticate-data: " + options.provider +
-                " cannot authenticate payloads; expected --provider tcp or shm");
+                " cannot authenticate payloads; expected --provider tcp");
   }
   if (auto sound = check_update(options); !sound) return fail(sound.error());
   if (auto sound = check_nodes(options); !sound) return fail(sound.error());

@@ -57,10 +57,10 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
                                                      {"--public-key", "k"},
                                                      {"--board", "b"},
                                                      {"--counter", "1"},
-                                                     {"--provider", "shm", "--address", "10.0.0.1"},
                                                      {"--provider", "mem", "--address", "10.0.0.1"},
                                                      {"--provider", "mem", "--authenticate-data"},
                                                      {"--provider", "mem+tcp"},
+                                                     {"--provider", "shm"},
                                                      {"--image", "i"},
                                                      {"--log=yes"},
                                                      {"-n", "1"}};

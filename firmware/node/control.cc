@@ -127,8 +127,7 @@ bool is_valid(const Any& packet, std::size_t size) {
   }
   if (packet.packet != Packet::kReport) return true;
   const Report& report = packet.report;
-  return is_flag(report.cause.reception_blocked) && is_flag(report.stall.waiting) &&
-         is_flag(report.stall.sending) &&
+  return is_flag(report.stall.waiting) && is_flag(report.stall.sending) &&
          report.loss.kind <= static_cast<std::uint32_t>(Loss::Kind::kNode);
 }
 

@@ -34,7 +34,7 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 10;
+inline constexpr std::uint32_t kControlVersion = 11;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -64,7 +64,6 @@ struct Hello {
   std::uint32_t version = kControlVersion;
   std::uint32_t node = 0;
   std::int32_t pid = 0;
-  char machine[16] = {};    // its instruction set, as printed by uname -m; terminated
   std::uint32_t lanes = 0;  // total of all links; a link routed by the fabric has one
   // The release of the image that the node booted (firmware/update/release.h). Digest 0: it booted
   // no image.
@@ -204,9 +203,9 @@ struct Quit {
   Packet packet = Packet::kQuit;
 };
 
-static_assert(sizeof(Hello) == 48 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
+static_assert(sizeof(Hello) == 32 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
 static_assert(sizeof(Peers) == 40 + kMaxLanes * sizeof(Address));
-static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
+static_assert(sizeof(Cause) == 12 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
 static_assert(sizeof(Report) == 136 && offsetof(Report, completed) == 16 &&
               offsetof(Report, cause) == 48 && offsetof(Report, stall) == 80);
 static_assert(sizeof(Memory) == 40 && offsetof(Memory, input_bytes) == 8);

@@ -131,8 +131,7 @@ TEST_F(Channel, RefusesOtherBytes) {
 }
 
 TEST_F(Channel, RefusesFlagsThatAreNeither0Nor1) {
-  for (const std::size_t flag : {offsetof(Report, cause) + offsetof(Cause, reception_blocked),
-                                 offsetof(Report, stall) + offsetof(StallReport, waiting),
+  for (const std::size_t flag : {offsetof(Report, stall) + offsetof(StallReport, waiting),
                                  offsetof(Report, stall) + offsetof(StallReport, sending)}) {
     std::uint8_t bytes[sizeof(Report)];
     const Report report;

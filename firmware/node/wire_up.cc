@@ -1,10 +1,8 @@
 #include "firmware/node/wire_up.h"
 
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 
 #include "base/counted.h"
@@ -23,11 +21,6 @@ Result<void> ControlWireUp::publish(std::uint32_t node, const std::vector<std::s
   hello.release = release_;
   hello.release_digest = release_digest_;
   hello.pid = pid_ != 0 ? pid_ : getpid();
-  utsname about{};
-  if (uname(&about) == 0) {
-    std::snprintf(hello.machine, sizeof hello.machine, "%.*s",
-                  static_cast<int>(sizeof hello.machine - 1), about.machine);
-  }
   hello.lanes = lanes_ = static_cast<std::uint32_t>(peers.size());
   std::copy(peers.begin(), peers.end(), hello.peers);
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {

@@ -81,7 +81,6 @@ void RollCall::take(const Completion& completion) {
       unanswered_.insert(link);
       break;
     case Completion::Kind::kLinkDown: cause.status = Status::kDeadLink; break;
-    case Completion::Kind::kReceptionBlocked: cause.status = completion.status; break;
     case Completion::Kind::kUnexpected: break;  // its receive follows
   }
   if (cause.status != Status::kOk) fail(cause, link);

@@ -52,7 +52,7 @@ static_assert(sizeof(Entry) == kLineBytes);
 // The newest control of one kind. Its sequence is odd while it is written.
 struct alignas(kLineBytes) ControlBox {
   Word sequence;
-  Word number, status, detector, peer, reception_blocked;
+  Word number, status, detector, peer;
 };
 
 // Written by the sender, beside entries and pieces.

@@ -76,7 +76,6 @@ Status MemEndpoint::post_control(std::uint32_t link, const Control& control) {
   box.status.store(static_cast<std::uint32_t>(control.cause.status), std::memory_order_relaxed);
   box.detector.store(control.cause.detector, std::memory_order_relaxed);
   box.peer.store(control.cause.peer, std::memory_order_relaxed);
-  box.reception_blocked.store(control.cause.reception_blocked ? 1 : 0, std::memory_order_relaxed);
   box.sequence.store(sequence + 2, std::memory_order_release);
   Word& controls = outbox(links_[link]).sender().controls;
   controls.store(controls.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -413,8 +412,7 @@ bool MemEndpoint::next_control(MemLink& link, Completion& completion) const {
     if (control.kind == ControlKind::kCause) {
       control.cause = {static_cast<Status>(box.status.load(std::memory_order_relaxed)),
                        box.detector.load(std::memory_order_relaxed),
-                       box.peer.load(std::memory_order_relaxed),
-                       box.reception_blocked.load(std::memory_order_relaxed) != 0};
+                       box.peer.load(std::memory_order_relaxed)};
     }
     std::atomic_thread_fence(std::memory_order_acquire);
     // A newer one is being written: the next call finds it.

@@ -21,7 +21,7 @@ bool CompletionReporter::take(Completion& completion) {
 
 bool CompletionReporter::take_from(Lane& lane, Completion& completion) {
   completion.link = lane.link;
-  if (take_control(lane, completion) || take_blocked_reception(lane, completion)) return true;
+  if (take_control(lane, completion)) return true;
   if (state_.released) return false;
   // A link's messages are reported in order, even if a later one arrives first on a faster lane.
   LinkState& link = state_.links[lane.link];
@@ -45,14 +45,6 @@ bool CompletionReporter::take_control(Lane& lane, Completion& completion) {
   lane.unread_controls &= static_cast<std::uint8_t>(~bit(kind));
   completion.kind = Completion::Kind::kControl;
   completion.control = lane.control[kind];
-  return true;
-}
-
-bool CompletionReporter::take_blocked_reception(Lane& lane, Completion& completion) {
-  if (lane.blocks_reception == lane.blocks_reception_reported) return false;
-  lane.blocks_reception_reported = lane.blocks_reception;
-  completion.kind = Completion::Kind::kReceptionBlocked;
-  completion.status = lane.blocks_reception ? Status::kDeadLink : Status::kOk;
   return true;
 }
 

@@ -19,7 +19,6 @@ class CompletionReporter {
  private:
   [[nodiscard]] bool take_from(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_control(Lane& lane, Completion& completion);
-  [[nodiscard]] bool take_blocked_reception(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_received(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_unexpected(Lane& lane, Completion& completion);
   [[nodiscard]] bool take_sent(Lane& lane, Completion& completion);

@@ -67,12 +67,10 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
 }
 
 INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
-                         testing::Values(back_end("tcp", 0), back_end("shm", 0),
-                                         back_end("tcp", 3, Closed::kWords),
-                                         back_end("shm", 1, Closed::kData), back_end("shm", 4),
-                                         back_end("tcp", kAdded, Closed::kData),
-                                         back_end("shm", kAdded, Closed::kWords),
-                                         back_end("mem", 0), back_end("mem", 3, Closed::kWords),
+                         testing::Values(back_end("tcp", 0), back_end("tcp", 3, Closed::kWords),
+                                         back_end("tcp", 1, Closed::kData),
+                                         back_end("tcp", kAdded, Closed::kData), back_end("mem", 0),
+                                         back_end("mem", 3, Closed::kWords),
                                          back_end("mem", kAdded, Closed::kWords),
                                          back_end("mem+tcp", kAdded, Closed::kWords),
                                          back_end("mem+tcp", kTwoHosts, Closed::kData)),

@@ -26,13 +26,6 @@ std::string reason(const char* call, int code) {
   return std::string(call) + ": " + fi_strerror(error) + limit_suffix(error);
 }
 
-// The file in /dev/shm that holds the queue of a shm endpoint: the queue of
-// "fi_shm://<process>:..." is in "<process>:...".
-std::string file_of(const std::string& name) {
-  const std::string text = name.c_str();  // to its terminating zero
-  return text.substr(text.rfind('/') + 1);
-}
-
 // Counted on libfabric 1.17, over tcp: one of them is that of a SharedFabric, or for a moment. With
 // fewer, it fails anywhere, and with other errors.
 constexpr std::uint64_t kEndpointFiles = 12;
@@ -75,17 +68,14 @@ espalier::Result<void> Domain::open_all(const std::string& provider,
     return fail(reason("fi_domain", code));
   }
   ports_.resize(capacity.ports);
-  queues_.resize(provider_ == "shm" ? capacity.ports : 1);
-  for (Queue& queue : queues_) {
-    fi_cq_attr attributes = {};
-    attributes.size = capacity.completions * (capacity.ports / queues_.size());
-    attributes.format = FI_CQ_FORMAT_DATA;
-    attributes.wait_obj = has_queue_wake() ? FI_WAIT_FD : FI_WAIT_NONE;
-    if (const int code = fi_cq_open(domain_, &attributes, &queue.queue, nullptr); code != 0) {
-      return fail(reason("fi_cq_open", code));
-    }
+  fi_cq_attr attributes = {};
+  attributes.size = capacity.completions * capacity.ports;
+  attributes.format = FI_CQ_FORMAT_DATA;
+  attributes.wait_obj = has_queue_wake() ? FI_WAIT_FD : FI_WAIT_NONE;
+  if (const int code = fi_cq_open(domain_, &attributes, &queue_, nullptr); code != 0) {
+    return fail(reason("fi_cq_open", code));
   }
-  if (has_queue_wake() && fi_control(&queues_[0].queue->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
+  if (has_queue_wake() && fi_control(&queue_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
   for (std::uint32_t port = 0; port < ports_.size(); ++port) {
     if (auto opened = open_port(port, capacity); !opened) return opened;
   }
@@ -96,21 +86,11 @@ espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& cap
   fi_av_attr av = {};
   av.type = FI_AV_TABLE;
   av.count = capacity.peers + 1;
-  ports_[port].peers.reserve(capacity.peers + 1);
   if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
     return fail(reason("fi_av_open", code));
   }
-  if (const int code = open_endpoint(port); code != 0) {
-    std::string text = reason("fi_endpoint", code);
-    if (code == -FI_EBUSY && std::string(kShmProvider) == info_->fabric_attr->prov_name) {
-      text +=
-          "; a process of another namespace may have the same number and the same /dev/shm; "
-          "expected provider mem or tcp";
-    }
-    return fail(text);
-  }
+  if (const int code = open_endpoint(port); code != 0) return fail(reason("fi_endpoint", code));
   if (const int code = read_name(port); code != 0) return fail(reason("fi_getname", code));
-  if (provider_ == "shm") queue_of(port).lock = SharedQueueLock(file_of(ports_[port].name));
   return {};
 }
 
@@ -133,7 +113,6 @@ void Domain::close_port(std::uint32_t port) {
   if (closed.addresses != nullptr) fi_close(&closed.addresses->fid);
   closed.endpoint = nullptr;
   closed.addresses = nullptr;
-  closed.peers.clear();  // The next one needs no memory.
 }
 
 // In all socket addresses of IP, the number follows two bytes, most significant byte first.
@@ -151,41 +130,24 @@ bool Domain::insert_socket(const std::string& address, std::uint32_t number, Tar
   name[2] = static_cast<char>(number >> 8);
   name[3] = static_cast<char>(number);
   const LibfabricCall mark;
-  Port& port = ports_[target.port];
-  if (fi_av_insert(port.addresses, name, 1, &target.peer, 0, nullptr) != 1) return false;
-  if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
-  return true;
-}
-
-void Domain::sweep_peers() const {
-  for (const Port& port : ports_) {
-    for (const Peer& peer : port.peers) {
-      if (!peer.file.empty()) sweep_abandoned(peer.file);
-    }
-  }
+  return fi_av_insert(ports_[target.port].addresses, name, 1, &target.peer, 0, nullptr) == 1;
 }
 
 int Domain::open_endpoint(std::uint32_t port) {
   fid_ep*& endpoint = ports_[port].endpoint;
-  fid_cq* const queue = queue_of(port).queue;
   int code = fi_endpoint(domain_, info_, &endpoint, nullptr);
   if (code != 0) {
     endpoint = nullptr;
     return code;
   }
   // Two binds: in one, selective completion would apply to received data, too.
-  code = fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
-  if (code == 0) code = fi_ep_bind(endpoint, &queue->fid, FI_RECV);
+  code = fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+  if (code == 0) code = fi_ep_bind(endpoint, &queue_->fid, FI_RECV);
   if (code == 0) code = fi_ep_bind(endpoint, &ports_[port].addresses->fid, 0);
-  // fi_enable() makes the file.
-  if (code == 0 && provider_ == "shm" && !ports_[port].claim.is_held() && read_name(port) == 0) {
-    ports_[port].claim = SharedMemoryClaim(file_of(ports_[port].name));
-  }
   if (code == 0) code = fi_enable(endpoint);
   return code;
 }
 
-// The name is known before fi_enable().
 int Domain::read_name(std::uint32_t port) {
   std::string& name = ports_[port].name;
   std::size_t size = 512;
@@ -212,7 +174,6 @@ void Domain::restart() {
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     Port& port = ports_[index];
     if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
-    queue_of(index).lock = SharedQueueLock();  // The old one disappeared with the endpoint.
     info_->src_addr = port.name.data();
     info_->src_addrlen = port.name.size();
     if (open_endpoint(index) == 0) continue;
@@ -248,7 +209,7 @@ bool Domain::has_queue_wake() const {
 bool Domain::may_block() {
   if (!has_queue_wake()) return true;
   const LibfabricCall mark;
-  fid* queue = &queues_[0].queue->fid;
+  fid* queue = &queue_->fid;
   return fi_trywait(fabric_, &queue, 1) == FI_SUCCESS;
 }
 
@@ -270,10 +231,8 @@ void Domain::close() {
   };
   for (Port& port : ports_) close_one(port.endpoint);
   for (Port& port : ports_) close_one(port.addresses);
-  for (Queue& queue : queues_) close_one(queue.queue);
-  sweep_peers();
   ports_.clear();
-  queues_.clear();
+  close_one(queue_);
   close_one(domain_);
   close_one(events_);
   wake_ = -1;
@@ -285,15 +244,9 @@ void Domain::close() {
 espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
   const std::string name = converted(address);
   const LibfabricCall mark;
-  Port& port = ports_[target.port];
-  const int inserted = fi_av_insert(port.addresses, name.data(), 1, &target.peer, 0, nullptr);
-  if (inserted == 1) {
-    if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
-    if (provider_ != "shm") return {};
-    const std::string file = file_of(name);
-    port.peers[target.peer] = {SharedQueueLock(file), PeerProcess(std::atoll(file.c_str())), file};
-    return {};
-  }
+  const int inserted =
+      fi_av_insert(ports_[target.port].addresses, name.data(), 1, &target.peer, 0, nullptr);
+  if (inserted == 1) return {};
   return fail(reason("fi_av_insert", inserted));
 }
 
@@ -341,29 +294,25 @@ fid_mr* Domain::local_region(const void* bytes, std::size_t size) const {
 }
 
 template <typename Call>
-Domain::Result Domain::call_locked(Target to, Call call) {
-  Port& port = ports_[to.port];
-  if (port.endpoint == nullptr) return Result::kFailed;
+Domain::Result Domain::write_from(std::uint32_t port, Call call) {
+  fid_ep* const endpoint = ports_[port].endpoint;
+  if (endpoint == nullptr) return Result::kFailed;
   const LibfabricCall mark;
-  SharedQueueLockGuard guard(port.peers[to.peer].lock);
-  if (!guard.acquired()) return Result::kNoRoom;
-  const ssize_t code = call(port.endpoint);
+  const ssize_t code = call(endpoint);
   if (code == -FI_EAGAIN) return Result::kNoRoom;
-  if (code != 0) return Result::kFailed;
-  guard.call_made();
-  return Result::kDone;
+  return code == 0 ? Result::kDone : Result::kFailed;
 }
 
-Domain::Result Domain::inject_piece(Target to, const void* bytes, std::size_t size,
-                                    std::uint64_t address, std::uint64_t key) {
-  return call_locked(to, [&](fid_ep* endpoint) {
+Domain::Result Domain::inject_silently(Target to, const void* bytes, std::size_t size,
+                                       std::uint64_t address, std::uint64_t key) {
+  return write_from(to.port, [&](fid_ep* endpoint) {
     return fi_inject_write(endpoint, bytes, size, to.peer, address, key);
   });
 }
 
 Domain::Result Domain::inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
                               std::uint64_t address, std::uint64_t key) {
-  return call_locked(to, [&](fid_ep* endpoint) {
+  return write_from(to.port, [&](fid_ep* endpoint) {
     return fi_inject_writedata(endpoint, bytes, size, data, to.peer, address, key);
   });
 }
@@ -392,49 +341,22 @@ Domain::Result Domain::write(Target to, const void* bytes, std::size_t size, std
   message.rma_iov_count = 1;
   message.context = context;
   message.data = data;
-  return call_locked(to, [&](fid_ep* endpoint) {
+  return write_from(to.port, [&](fid_ep* endpoint) {
     return fi_writemsg(endpoint, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
   });
 }
 
-void Domain::stop_searching_locks() {
-  for (Queue& queue : queues_) queue.lock.stop_searching();
-  for (Port& port : ports_) {
-    for (Peer& peer : port.peers) peer.lock.stop_searching();
-  }
-}
-
-void Domain::stop_searching_locks(Target peer) {
-  queue_of(peer.port).lock.stop_searching();
-  ports_[peer.port].peers[peer.peer].lock.stop_searching();
-}
-
-bool Domain::locks_bounded() const {
-  for (const Queue& queue : queues_) {
-    if (!queue.lock.bounded()) return false;
-  }
-  for (const Port& port : ports_) {
-    for (const Peer& peer : port.peers) {
-      if (!peer.lock.bounded()) return false;
-    }
-  }
-  return true;
-}
-
-int Domain::read_completions(std::uint32_t queue, fi_cq_data_entry* entries, std::size_t room) {
+int Domain::read_completions(fi_cq_data_entry* entries, std::size_t room) {
   const LibfabricCall mark;
-  SharedQueueLockGuard guard(queues_[queue].lock);
-  if (!guard.acquired()) return kLocked;
-  const ssize_t count = fi_cq_read(queues_[queue].queue, entries, room);
-  guard.call_made();
+  const ssize_t count = fi_cq_read(queue_, entries, room);
   if (count >= 0) return static_cast<int>(count);
   return count == -FI_EAVAIL ? kFailure : 0;
 }
 
-void* Domain::read_failure(std::uint32_t queue) {
+void* Domain::read_failure() {
   const LibfabricCall mark;
   fi_cq_err_entry entry = {};
-  return fi_cq_readerr(queues_[queue].queue, &entry, 0) == 1 ? entry.op_context : nullptr;
+  return fi_cq_readerr(queue_, &entry, 0) == 1 ? entry.op_context : nullptr;
 }
 
 }  // namespace espalier::ofi

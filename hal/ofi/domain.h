@@ -16,9 +16,6 @@
 #include <vector>
 
 #include "espalier/base/result.h"
-#include "hal/ofi/peer_process.h"
-#include "hal/ofi/shared_queue_lock.h"
-#include "hal/ofi/sweep.h"
 
 namespace espalier::ofi {
 
@@ -48,7 +45,6 @@ class Domain {
   [[nodiscard]] espalier::Result<void> open(const std::string& provider,
                                             const std::string& local_address,
                                             const Capacity& capacity);
-  // Also removes the files that peers (shm) left because they were killed.
   void close();
 
   // The receiver of a write, and the port that writes: `peer` is in that port's address vector.
@@ -94,15 +90,9 @@ class Domain {
   [[nodiscard]] std::uint64_t inject_bytes() const { return inject_bytes_; }
   [[nodiscard]] const std::string& provider() const { return provider_; }
 
-  // Whether messages of any length must be sent by inject_piece() and inject(). No capability tells
-  // it, so the name decides: shared memory
-  // copies in any case. With write(), the receiver's process would read the sender's memory at some
-  // later time, and that read cannot be cancelled.
-  [[nodiscard]] bool copies_messages() const { return provider_ == "shm"; }
-
   // Writes without immediate data and without a completion. The bytes may be reused at once.
-  [[nodiscard]] Result inject_piece(Target to, const void* bytes, std::size_t size,
-                                    std::uint64_t address, std::uint64_t key);
+  [[nodiscard]] Result inject_silently(Target to, const void* bytes, std::size_t size,
+                                       std::uint64_t address, std::uint64_t key);
   // Writes with immediate data and without a completion. The bytes may be reused at once.
   [[nodiscard]] Result inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
                               std::uint64_t address, std::uint64_t key);
@@ -111,57 +101,27 @@ class Domain {
   [[nodiscard]] Result write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
                              std::uint64_t address, std::uint64_t key, void* context);
 
-  // Number of completion queues. Over shm each port has its own, because reading takes a lock that
-  // the port's peers take, too: a peer can then block reception on one port only. Otherwise all
-  // ports share one.
-  [[nodiscard]] std::uint32_t queues() const { return static_cast<std::uint32_t>(queues_.size()); }
-  // Progresses a queue. Returns the number of completions read, at most `room`, or one of:
-  //  * kFailure: the next completion is an error; read_failure() has it.
-  //  * kLocked: another process holds the shared queue lock.
+  // Progresses all ports. Returns the number of completions read, at most `room`. kFailure: the
+  // next completion is an error; read_failure() has it.
   static constexpr int kFailure = -1;
-  static constexpr int kLocked = -2;
-  [[nodiscard]] int read_completions(std::uint32_t queue, fi_cq_data_entry* entries,
-                                     std::size_t room);
+  [[nodiscard]] int read_completions(fi_cq_data_entry* entries, std::size_t room);
   // The context of the operation that failed; null if the operation has none.
-  [[nodiscard]] void* read_failure(std::uint32_t queue);
-
-  // Ends the search for shared queue locks. Call when every peer has been written to, and has
-  // written: locks that are not found by then never will be.
-  void stop_searching_locks();
-  // The same for one peer of a port, and for the port's own lock.
-  void stop_searching_locks(Target peer);
-  // Whether every wait for a shared queue lock is bounded. Call after stop_searching_locks().
-  [[nodiscard]] bool locks_bounded() const;
-  // False: the peer's process (shm) is stopped or has ended.
-  [[nodiscard]] bool process_runs(Target peer) const {
-    return ports_[peer.port].peers[peer.peer].process.runs();
-  }
+  [[nodiscard]] void* read_failure();
 
   // Waits until read_completions() may have something, at most `ns` nanoseconds. Returns false at
   // once if this provider has no way to wait.
   [[nodiscard]] bool wait(std::uint64_t ns);
 
  private:
-  struct Peer {
-    SharedQueueLock lock;
-    PeerProcess process;
-    std::string file;  // shm: in /dev/shm
-  };
   struct Port {
     fid_av* addresses = nullptr;
     fid_ep* endpoint = nullptr;
     std::string name;
-    SharedMemoryClaim claim;  // shm: of the endpoint's file
-    std::vector<Peer> peers;  // index: fi_addr_t
   };
   struct LocalMemory {
     const void* bytes = nullptr;
     std::uint64_t size = 0;
     fid_mr* region = nullptr;
-  };
-  struct Queue {
-    fid_cq* queue = nullptr;
-    SharedQueueLock lock;  // the lock of its port
   };
 
   [[nodiscard]] espalier::Result<void> open_all(const std::string& provider,
@@ -171,26 +131,21 @@ class Domain {
   [[nodiscard]] bool has_queue_wake() const;
   [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
-  void sweep_peers() const;
   void end_registration(Registration& registration);
   [[nodiscard]] int read_name(std::uint32_t port);
   // Converts a name to how it travels, or back: a socket address begins with its family, which
   // libfabric has in the order of this machine, and others expect to be little-endian.
   [[nodiscard]] std::string converted(std::string name) const;
   [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size) const;
-  [[nodiscard]] Queue& queue_of(std::uint32_t port) {
-    return queues_[port < queues_.size() ? port : 0];
-  }
-  // Makes `call` under the peer's shared queue lock. `call` takes the endpoint to write from and
-  // returns libfabric's code.
+  // Makes `call`, which takes the endpoint to write from and returns libfabric's code.
   template <typename Call>
-  [[nodiscard]] Result call_locked(Target to, Call call);
+  [[nodiscard]] Result write_from(std::uint32_t port, Call call);
 
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
   fid_eq* events_ = nullptr;
   fid_domain* domain_ = nullptr;
-  std::vector<Queue> queues_;
+  fid_cq* queue_ = nullptr;  // the completions of all ports
   std::vector<Port> ports_;
   std::vector<LocalMemory> local_;  // only if registers_local_memory()
   std::string provider_;

@@ -86,10 +86,9 @@ struct EndpointState {
   }
   // Whether messages of this size carry a code of their payload. What a peer writes into a slot is
   // always covered, because someone who reads the traffic of a network sees the slots' key; the key
-  // of a longer message's place is new for each collective. A file in /dev/shm has no traffic.
+  // of a longer message's place is new for each collective.
   [[nodiscard]] bool has_payload_code(std::uint64_t size) const {
-    return config.authenticate_data || (authentication.has_secret() && size <= config.eager_bytes &&
-                                        !domain->copies_messages());
+    return config.authenticate_data || (authentication.has_secret() && size <= config.eager_bytes);
   }
   // Drops a word that is not authentic.
   void reject(std::uint32_t peer, const char* word) {

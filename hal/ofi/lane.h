@@ -37,7 +37,6 @@ struct Outgoing {
   std::uint64_t sent = 0;             // messages passed to libfabric, or withdrawn
   std::uint64_t reported = 0;         // messages completed to the caller
   std::uint64_t consumed = 0;         // messages that the peer consumed, as far as it announced
-  std::uint64_t written_bytes = 0;    // of the message to send next, already written in pieces
   std::uint64_t requested_below = 0;  // large messages below this number need no kRequestToSend
   // When the request of the message to send next is due; if the number of that message is
   // request_of - 1.
@@ -50,8 +49,7 @@ struct Outgoing {
   std::uint64_t writing = 0;        // a write is pending that ends with a completion ...
   std::uint64_t own_bytes = 0;      // ... and reads the caller's memory, not the staged copy
   std::uint64_t late_mismatch = 0;  // completed with kOk, mismatch found later, not yet reported
-  // The header of the large message to send next, if it has one: a message in pieces keeps its
-  // header.
+  // The header of the large message to send next, if it has one, for the next attempt.
   MessageHeader large_header;
   std::uint64_t header_of = 0;                            // number of that message + 1
   std::array<std::uint32_t, kMaxRing> slot_cookies = {};  // of the last eager message per position
@@ -142,8 +140,6 @@ struct Lane {
   bool goodbye_received = false;
   bool down = false;
   bool down_reported = false;
-  bool blocks_reception = false;  // the peer stopped or died, and this endpoint cannot receive
-  bool blocks_reception_reported = false;
   std::uint32_t refusals = 0;  // consecutive refusals by libfabric
   std::uint64_t retry_at_ns = 0;
   // Only with Config.max_links:

@@ -55,7 +55,6 @@ bool LaneAnnouncer::push_control(Lane& lane, const Control& control) {
   entry.status = static_cast<std::uint32_t>(control.cause.status);
   entry.detector = control.cause.detector;
   entry.peer = control.cause.peer;
-  entry.reception_blocked = control.cause.reception_blocked ? 1 : 0;
   entry.code =
       state_.authentication.entry_code(lane.send_key, opcode, &entry, kCovered<ControlEntry>);
   if (!writer_.write_entry(lane, {opcode, lane.remote_id, 0, 0},

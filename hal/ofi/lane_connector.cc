@@ -304,7 +304,6 @@ Result<bool> LaneConnector::check() {
     if (!one) return one;
     all = all && *one;
   }
-  if (all) state_.domain->stop_searching_locks();
   return all;
 }
 
@@ -314,7 +313,6 @@ Result<bool> LaneConnector::check_links(std::span<const std::uint32_t> links) {
     const Lane& lane = state_.lanes[state_.links[link].first_lane];
     const auto one = connected(lane, lane.connect_until_ns);
     if (!one) return one;
-    if (*one) state_.domain->stop_searching_locks(lane.target);
     all = all && *one;
   }
   return all;

@@ -86,8 +86,7 @@ void LaneReceiver::control_arrived(Lane& lane, ControlKind kind, Opcode opcode) 
   lane.controls_received[index] = entry.sequence;
   Control control = {kind, entry.number, {}};
   if (kind == ControlKind::kCause) {
-    control.cause = {static_cast<Status>(std::uint32_t{entry.status}), entry.detector, entry.peer,
-                     entry.reception_blocked != 0};
+    control.cause = {static_cast<Status>(std::uint32_t{entry.status}), entry.detector, entry.peer};
   }
   lane.control[index] = control;
   lane.unread_controls |= static_cast<std::uint8_t>(bit(index));

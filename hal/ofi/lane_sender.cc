@@ -78,11 +78,9 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
   if (!free || (out.writing & bit(position)) != 0) return true;
 
   std::byte* staged = state_.staging.get() + state_.layout.slot(lane.index, position);
-  if (out.written_bytes == 0) {
-    const MessageHeader header = header_of(lane, post);
-    std::memcpy(staged, &header, sizeof(header));
-    if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
-  }
+  const MessageHeader header = header_of(lane, post);
+  std::memcpy(staged, &header, sizeof(header));
+  if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
   const std::uint64_t code = state_.authentication.word_code(lane.send_key, Opcode::kEager, number,
                                                              staged, sizeof(MessageHeader));
   const Immediate immediate = {Opcode::kEager, lane.remote_id, static_cast<std::uint8_t>(number),
@@ -92,8 +90,6 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
           lane.remote_base + state_.layout.slot(lane.remote_lane, position), lane.remote_key)) {
     return false;
   }
-  MessageHeader header;
-  std::memcpy(&header, staged, sizeof(header));
   announcer_.count_credited(lane, header.credit);
   out.own_bytes &= ~bit(position);
   out.in_slot |= bit(position);
@@ -156,8 +152,7 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
     out.header_of = number + 1;
   }
   // The peer has consumed the message that was in this slot, because it posted this receive.
-  if (out.written_bytes == 0 &&
-      !writer_.write_header(lane, state_.long_target(lane),
+  if (!writer_.write_header(lane, state_.long_target(lane),
                             state_.layout.slot(lane.remote_lane, position), &header,
                             sizeof(header))) {
     return false;

@@ -8,7 +8,6 @@ namespace {
 constexpr std::uint32_t kFastRetries = 256;  // consecutive refusals before retries slow down
 constexpr std::uint64_t kDelayPerRefusalNs = 1'000;
 constexpr std::uint64_t kMaxRetryDelayNs = 5'000'000;
-constexpr std::uint32_t kMaxPieces = 16;  // of a message in one call, so that calls stay short
 
 }  // namespace
 
@@ -19,31 +18,12 @@ bool LaneWriter::write_message(Lane& lane, Domain::Target to, const Immediate& i
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(out.sent);
   const std::uint64_t data = pack(immediate);
-  const std::uint64_t piece = domain.inject_bytes();
-  const auto* from = static_cast<const std::byte*>(bytes);
   // What is pending on a port for long messages is known by its completion.
-  const bool has_completion = size > piece || to.port != lane.target.port;
-  if (has_completion && !domain.copies_messages()) {
-    WriteContext& context = state_.contexts[lane.index * state_.layout.ring() + position];
-    if (!accepted(lane, domain.write(to, bytes, size, data, address, key, &context))) {
-      return false;
-    }
-    out.writing |= bit(position);
-    return true;
-  }
-  for (std::uint32_t pieces = 0; size - out.written_bytes > piece; ++pieces) {
-    if (pieces == kMaxPieces ||
-        !accepted(lane, domain.inject_piece(to, from + out.written_bytes, piece,
-                                            address + out.written_bytes, key))) {
-      return false;
-    }
-    out.written_bytes += piece;
-  }
-  if (!accepted(lane, domain.inject(to, from + out.written_bytes, size - out.written_bytes, data,
-                                    address + out.written_bytes, key))) {
-    return false;
-  }
-  out.written_bytes = 0;
+  const bool has_completion = size > domain.inject_bytes() || to.port != lane.target.port;
+  if (!has_completion) return accepted(lane, domain.inject(to, bytes, size, data, address, key));
+  WriteContext& context = state_.contexts[lane.index * state_.layout.ring() + position];
+  if (!accepted(lane, domain.write(to, bytes, size, data, address, key, &context))) return false;
+  out.writing |= bit(position);
   return true;
 }
 
@@ -55,8 +35,8 @@ bool LaneWriter::write_entry(Lane& lane, const Immediate& immediate, std::uint64
 
 bool LaneWriter::write_header(Lane& lane, Domain::Target to, std::uint64_t offset,
                               const void* bytes, std::size_t size) {
-  return accepted(lane, state_.domain->inject_piece(to, bytes, size, lane.remote_base + offset,
-                                                    lane.remote_key));
+  return accepted(lane, state_.domain->inject_silently(to, bytes, size, lane.remote_base + offset,
+                                                       lane.remote_key));
 }
 
 bool LaneWriter::write_greeting(Lane& lane, const GreetingEntry& entry) {

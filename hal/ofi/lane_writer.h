@@ -13,8 +13,7 @@ class LaneWriter {
  public:
   explicit LaneWriter(EndpointState& state) : state_(state) {}
 
-  // Writes the message lane.out.sent to `address` at the peer. Large ones may go in pieces, over
-  // several calls with the same arguments: false also means that pieces are left.
+  // Writes the message lane.out.sent to `address` at the peer.
   [[nodiscard]] bool write_message(Lane& lane, Domain::Target to, const Immediate& immediate,
                                    const void* bytes, std::uint64_t size, std::uint64_t address,
                                    std::uint64_t key);

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,7 +16,6 @@
 #include "hal/ofi/memory_endpoint.h"
 #include "hal/ofi/mixed_endpoint.h"
 #include "hal/ofi/provider.h"
-#include "hal/ofi/sweep.h"
 
 namespace espalier::ofi {
 namespace {
@@ -34,16 +32,6 @@ constexpr std::uint64_t kMaxSleepNs = 200'000;
 // there is something, e.g. a connection for which there is no descriptor.
 constexpr std::uint32_t kMaxVainWaits = 1'000;
 constexpr std::uint64_t kVainWaitNs = 50'000;
-
-// Removes files of shm endpoints that no process has any more.
-void sweep_for_shm() {
-  static std::mutex mutex;
-  static pid_t swept = 0;  // A forked process has a number of its own.
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (swept != getpid()) sweep_own_number();
-  swept = getpid();
-  sweep_abandoned();
-}
 
 }  // namespace
 
@@ -80,7 +68,10 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   state_.config = config;
   state_.config.secret = {};
   if (config.has_secret) state_.authentication.set_secret(config.secret);
-  if (config.fabric != nullptr && config.max_links != 0 && config.provider != kShmProvider) {
+  if (config.eager_bytes == 0) {
+    state_.config.eager_bytes = config.has_secret ? kAuthenticatedEagerBytes : kDefaultEagerBytes;
+  }
+  if (config.fabric != nullptr && config.max_links != 0) {
     const std::lock_guard lock(config.fabric->mutex);
     const auto added = config.fabric->add(*parts_, config.provider, config.local_address);
     if (!added) return fail(added.error());
@@ -88,7 +79,6 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
       state_.shared = config.fabric;
       mutex_ = &config.fabric->mutex;
       make_lanes();
-      if (config.eager_bytes == 0) state_.config.eager_bytes = default_eager_bytes();
       return make_arena();
     }
   }
@@ -102,18 +92,9 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   capacity.peers = config.lanes.empty() ? lanes : 1;
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(config.window) + 8);
-  if (config.provider == kShmProvider) sweep_for_shm();
   const auto opened = state_.domain->open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
-  if (config.eager_bytes == 0) state_.config.eager_bytes = default_eager_bytes();
   return make_arena();
-}
-
-std::uint32_t LibfabricEndpoint::default_eager_bytes() const {
-  if (state_.domain->copies_messages()) {
-    return static_cast<std::uint32_t>(state_.domain->inject_bytes());
-  }
-  return state_.config.has_secret ? kAuthenticatedEagerBytes : kDefaultEagerBytes;
 }
 
 void LibfabricEndpoint::make_lanes() {
@@ -238,33 +219,24 @@ void LibfabricEndpoint::forget(std::span<const Region> regions) {
 
 bool LibfabricEndpoint::progress() {
   const std::uint64_t writes_before = state_.writes;
-  bool moved = state_.shared != nullptr && state_.shared->progress(*parts_);
-  for (std::uint32_t queue = 0; state_.shared == nullptr && queue < state_.domain->queues();
-       ++queue) {
-    moved = read_queue(queue) || moved;
-  }
+  const bool moved = state_.shared != nullptr ? state_.shared->progress(*parts_) : read_queue();
   if (!state_.greeting.empty()) connector_.repeat_greetings();
   if (!state_.requesting.empty()) sender_.push_requests();
   if (!state_.to_push.empty()) parts_->retry();
   return moved || state_.writes != writes_before;
 }
 
-// Reads one batch from a completion queue; whether there was anything.
-bool LibfabricEndpoint::read_queue(std::uint32_t queue) {
+// Reads one batch of completions; whether there was anything.
+bool LibfabricEndpoint::read_queue() {
   std::array<fi_cq_data_entry, kBatch> entries;
-  const int count = state_.domain->read_completions(queue, entries.data(), entries.size());
+  const int count = state_.domain->read_completions(entries.data(), entries.size());
   const auto own = [this](const void* context) -> const WriteContext* {
     const WriteContext* const begin = state_.contexts.data();
     const bool is_own = context >= begin && context < begin + state_.contexts.size();
     return context != nullptr && is_own ? static_cast<const WriteContext*>(context) : nullptr;
   };
-  if (count == Domain::kLocked) {
-    monitor_.queue_locked();
-  } else {
-    monitor_.queue_readable();
-  }
   if (count == Domain::kFailure) {
-    const WriteContext* const context = own(state_.domain->read_failure(queue));
+    const WriteContext* const context = own(state_.domain->read_failure());
     if (context != nullptr) sender_.write_failed(state_.lanes[context->lane]);
   }
   for (int i = 0; i < count; ++i) {
@@ -309,7 +281,7 @@ void LibfabricEndpoint::release() {
       pending = pending || lane.in.posts[state_.position(n)].size > state_.config.eager_bytes;
     }
   }
-  if (pending && !state_.domain->copies_messages()) {
+  if (pending) {
     state_.domain->restart();
     for (Lane& lane : state_.lanes) lane.refusals = 0;
   }

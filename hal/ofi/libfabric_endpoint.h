@@ -20,7 +20,6 @@
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/completion_reporter.h"
 #include "hal/ofi/endpoint_parts.h"
-#include "hal/ofi/reception_monitor.h"
 
 namespace espalier::ofi {
 
@@ -55,10 +54,6 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
     return connector_.add_link(node);
   }
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
-  [[nodiscard]] bool spin_locks_bounded() const override {
-    const auto lock = locked();
-    return state_.domain->locks_bounded();
-  }
   [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
   void forget(std::span<const Region> regions) override;
@@ -96,12 +91,11 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   void wait(std::uint64_t until) override;
 
  private:
-  [[nodiscard]] std::uint32_t default_eager_bytes() const;
   void make_lanes();
   [[nodiscard]] Result<void> make_arena();
   // Whether anything moved, in either direction.
   bool progress();
-  [[nodiscard]] bool read_queue(std::uint32_t queue);
+  [[nodiscard]] bool read_queue();
 
   // Holds the lock of what the process shares; nothing, if the domain is this endpoint's own.
   [[nodiscard]] LightLock locked() const { return LightLock(mutex_); }
@@ -120,7 +114,6 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   LaneConnector& connector_ = parts_->connector;
   LaneReceiver& receiver_ = parts_->receiver;
   CompletionReporter reporter_{state_};
-  ReceptionMonitor monitor_{state_};
   bool has_just_looked_ = false;  // and found something
   std::uint64_t spin_ns_ = 0;     // how long wait() spins before it blocks
 };

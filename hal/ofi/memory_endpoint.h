@@ -34,7 +34,6 @@ class MemoryEndpoint final : public OfiEndpoint {
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   // No lock is ever held.
-  [[nodiscard]] bool spin_locks_bounded() const override { return true; }
   [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
   [[nodiscard]] std::uint64_t rejected_words() const override { return 0; }
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;

@@ -16,6 +16,7 @@
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/mem/host/access.h"
 #include "hal/ofi/config_check.h"
+#include "hal/ofi/provider_refusal.h"
 #include "hal/ofi/random.h"
 
 namespace espalier::ofi {
@@ -75,6 +76,7 @@ HostName host_name(const std::string& host) {
 }
 
 Result<void> check_parts(const std::string& provider) {
+  if (auto serves = check_not_refused(provider); !serves) return serves;
   const std::string fabric = fabric_provider(provider);
   if (binds_address(fabric)) return {};
   return fail("provider \"" + provider + "\": " + fabric +
@@ -220,10 +222,6 @@ Result<bool> MixedEndpoint::connect_links(std::span<const std::uint32_t> links) 
   }
   adopt();
   return all;
-}
-
-bool MixedEndpoint::spin_locks_bounded() const {
-  return fabric_ == nullptr || fabric_->spin_locks_bounded();
 }
 
 Result<void> MixedEndpoint::set_secret(const Secret& secret) {

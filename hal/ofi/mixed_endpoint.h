@@ -41,7 +41,6 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   [[nodiscard]] std::uint32_t nodes_per_host() const override { return nodes_per_host_; }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
-  [[nodiscard]] bool spin_locks_bounded() const override;
   [[nodiscard]] std::string lacked() const override {
     return fabric_ == nullptr ? "" : fabric_->lacked();
   }

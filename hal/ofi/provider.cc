@@ -2,11 +2,7 @@
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -20,6 +16,7 @@
 #include "base/variables.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/libfabric_call.h"
+#include "hal/ofi/provider_refusal.h"
 #include "hal/ofi/signal_actions.h"
 
 namespace espalier::ofi {
@@ -27,36 +24,6 @@ namespace {
 
 constexpr std::uint64_t kMinInjectBytes = 64;  // Every entry of wire.h fits.
 constexpr std::size_t kImmediateBytes = 8;
-
-// Providers that offer everything and fail nevertheless. Only their behaviour is the reason, so
-// they are listed by name.
-struct Refusal {
-  const char* name;
-  const char* reason;
-  const char* expected;
-};
-// In libfabric 1.17.0 both. In 2.1.0 no other node of 56 jobs with a killed node crashed, but the
-// conformance test ReleaseGivesTheBytesBack crashes over links that are added, in fi_cq_read().
-constexpr const char kLayerCrashes[] =
-    "libfabric's ofi_rxm crashes when a peer dies, or gives up a collective, within a message";
-constexpr Refusal kRefusals[] = {
-    {"udp;ofi_rxd",
-     "it crashes when an endpoint with pending writes is closed, as every failed collective does",
-     "tcp or shm"},
-    {"tcp;ofi_rxm", kLayerCrashes, "tcp, which uses the same network"},
-    {"net;ofi_rxm", kLayerCrashes, "tcp, which uses the same network"},
-    {"sockets", "it is deprecated upstream and slow", "tcp, which uses the same network, or shm"},
-    // libfabric 2.0 and later.
-    {"lnx", "it joins other providers, which FI_LNX_PROV_LINKS names, and has no device of its own",
-     "one of those providers, or mem+tcp, which joins memory and a network"},
-};
-
-const Refusal* find_refusal(const std::string& name) {
-  for (const Refusal& refused : kRefusals) {
-    if (name == refused.name) return &refused;
-  }
-  return nullptr;
-}
 
 struct InfoDeleter {
   void operator()(fi_info* info) const { fi_freeinfo(info); }
@@ -116,9 +83,8 @@ bool is_ip(std::uint32_t format) {
 }
 
 // Without an address of its own, an endpoint binds the loopback interface where the provider has
-// IP addresses and offers that interface. shm would make an IP a part of the endpoint's name.
+// IP addresses and offers that interface.
 Info find_bound(const std::string& name, const std::string& address, int mr_mode) {
-  if (name == kShmProvider) return find_exactly(name, "", mr_mode);
   if (!address.empty()) return find_exactly(name, address, mr_mode);
   Info local = find_exactly(name, "127.0.0.1", mr_mode);
   if (local != nullptr && is_ip(local->addr_format)) return local;
@@ -143,6 +109,7 @@ std::string provider_names() {
   for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
     names.insert(info->fabric_attr->prov_name);
   }
+  std::erase_if(names, find_refusal);
   std::string text;
   for (const std::string& each : names) text += (text.empty() ? "" : ", ") + each;
   return text;
@@ -167,24 +134,6 @@ const char* missing(const fi_info& info) {
     return "it injects fewer than 64 bytes (inject_size)";
   }
   return nullptr;
-}
-
-// Returns why libfabric's shm finds no device: /dev/shm is missing or too full. Empty: another
-// reason.
-std::string shared_memory_text() {
-  // Asked for by libfabric 1.17, for the longest queues that it has.
-  constexpr std::uint64_t kBytesPerCore = std::uint64_t{16} << 20;
-  struct statvfs about {};
-  if (statvfs("/dev/shm", &about) != 0) {
-    return std::string("/dev/shm: ") + std::strerror(errno) +
-           "; expected a tmpfs there, or provider mem or tcp";
-  }
-  const std::uint64_t free = std::uint64_t{about.f_bavail} * about.f_frsize;
-  const std::uint64_t needed =
-      kBytesPerCore * static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  if (free >= needed) return "";
-  return "/dev/shm has " + counted(free, "byte") + " free; expected " + std::to_string(needed) +
-         ", which are 16 MiB per core, or provider mem or tcp";
 }
 
 // Finds out why no candidate serves.
@@ -218,10 +167,7 @@ std::string reason(const std::string& name, const std::string& address) {
            " hides it from libfabric; expected another, or "
            "FI_PROVIDER unset";
   }
-  if (is_compiled_in(name)) {
-    const std::string text = name == kShmProvider ? shared_memory_text() : "";
-    return text.empty() ? "libfabric has it, but it finds no device here" : text;
-  }
+  if (is_compiled_in(name)) return "libfabric has it, but it finds no device here";
   return "libfabric has no such provider; expected one of: " + provider_names();
 }
 
@@ -273,7 +219,7 @@ ProviderSummary summarize(const std::string& name, const fi_info* entry) {
     return summary;
   }
   if (entry != nullptr) summary.offers = offers_text(*entry);
-  if (const Refusal* refused = find_refusal(name)) {
+  if (const ProviderRefusal* refused = find_refusal(name)) {
     summary.refusal = refused->reason;
     summary.remedy = std::string("use ") + refused->expected;
   } else if (hides_provider(raw_value(Variable::kFiProvider), name)) {
@@ -316,9 +262,7 @@ ProviderList list_providers() {
 }
 
 Result<fi_info*> find_provider(const std::string& name, const std::string& local_address) {
-  if (const Refusal* refused = find_refusal(name)) {
-    return fail(std::string(refused->reason) + "; expected " + refused->expected);
-  }
+  if (const ProviderRefusal* refused = find_refusal(name)) return fail(refusal_text(*refused));
   const LibfabricCall mark;
   // Prefer offsets and keys that we choose; otherwise take the modes that the provider requires.
   for (const int mr_mode : {0, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL}) {

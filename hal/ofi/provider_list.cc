@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "hal/ofi/provider_refusal.h"
+
 namespace espalier::ofi {
 namespace {
 
@@ -54,11 +56,16 @@ ProviderFilter read_filter(std::string_view text) {
   return filter;
 }
 
+// Returns tcp if the filter names none, or tcp among several; otherwise the first that it names.
+std::string provider_of(const ProviderFilter& filter) {
+  const bool names_any = !filter.names.empty() && !filter.excludes;
+  return names_any && (filter.names.size() == 1 || !filter.has("tcp")) ? filter.names.front()
+                                                                       : "tcp";
+}
+
 }  // namespace
 
-bool binds_address(std::string_view provider) {
-  return provider != kShmProvider && provider != kMemProvider;
-}
+bool binds_address(std::string_view provider) { return provider != kMemProvider; }
 
 bool authenticates_data(std::string_view provider) { return provider != kMemProvider; }
 
@@ -118,12 +125,13 @@ std::string filter_with_net(const std::string& filter) {
 Result<std::string> choose_provider(const std::string& given, const char* filter) {
   const std::string text = filter == nullptr ? "" : filter;
   const ProviderFilter read = read_filter(text);
-  if (given.empty() && !read.names.empty() && !read.excludes) {
-    return read.has("tcp") && read.names.size() > 1 ? "tcp" : read.names.front();
-  }
-  std::string name = given.empty() ? "tcp" : given;
+  const bool is_of_filter = given.empty() && !read.names.empty() && !read.excludes;
+  const std::string name = given.empty() ? provider_of(read) : given;
   const std::string fabric = fabric_provider(name);
-  if (name == kMemProvider || read.shows(fabric)) return name;
+  if (const auto serves = check_not_refused(name); !serves) {
+    return fail((is_of_filter ? "FI_PROVIDER=" + text + ": " : "") + serves.error().message);
+  }
+  if (is_of_filter || name == kMemProvider || read.shows(fabric)) return name;
   return fail("FI_PROVIDER=" + text + " hides the provider \"" + fabric + "\"" +
               (given.empty() ? ", the default," : "") + " from libfabric; expected " +
               (read.excludes ? "another provider" : "provider \"" + read.names.front() + "\"") +

@@ -259,10 +259,10 @@ bool SharedFabric::progress(EndpointParts& parts) {
   std::array<fi_cq_data_entry, kCompletionBatch> entries;
   // To the end: what stays in the queue wakes nobody.
   for (int count = kCompletionBatch; count == kCompletionBatch || count == Domain::kFailure;) {
-    count = domain_.read_completions(0, entries.data(), entries.size());
+    count = domain_.read_completions(entries.data(), entries.size());
     moved = moved || count > 0 || count == Domain::kFailure;
     if (count == Domain::kFailure) {
-      const void* const context = domain_.read_failure(0);
+      const void* const context = domain_.read_failure();
       if (EndpointParts* const writer = owner_of(context)) {
         deliver(*writer, {0, context, 0, true}, parts);
       }

@@ -120,8 +120,7 @@ struct ControlEntry {
   Little<std::uint32_t> status = 0;    // the rest: of a cause
   Little<std::uint32_t> detector = 0;
   Little<std::uint32_t> peer = 0;
-  Little<std::uint32_t> reception_blocked = 0;
-  Little<std::uint32_t> unused = 0;
+  Little<std::uint64_t> unused = 0;
   Little<std::uint64_t> code = 0;
 };
 

@@ -280,7 +280,6 @@ inline void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
   Control control;
   control.kind = static_cast<ControlKind>(kind);
   control.cause.status = static_cast<Status>(serial::get<serial::control::kStatus>(body));
-  control.cause.reception_blocked = serial::get<serial::control::kReceptionBlocked>(body) != 0;
   control.number = serial::get<serial::control::kNumber>(body);
   control.cause.detector = serial::get<serial::control::kDetector>(body);
   control.cause.peer = serial::get<serial::control::kPeer>(body);

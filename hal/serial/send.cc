@@ -180,8 +180,7 @@ inline void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) c
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
     if ((controls.state >> kind & (C::kWanted | C::kTold)) != C::kWanted) continue;
     if (!frame.record(Record::kControl, controls.version[kind], serial::kControlBytes)) return;
-    frame.put(kind | static_cast<std::uint32_t>(controls.status) << 8 |
-              std::uint32_t{controls.reception_blocked} << 16);
+    frame.put(kind | static_cast<std::uint32_t>(controls.status) << 8);
     frame.put(kind < 2 ? controls.number[kind] : 0);
     frame.put(controls.detector);
     frame.put(controls.peer);

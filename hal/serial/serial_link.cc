@@ -94,7 +94,6 @@ Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
     controls.detector = control.cause.detector;
     controls.peer = control.cause.peer;
     controls.status = static_cast<std::uint8_t>(control.cause.status) & 63;
-    controls.reception_blocked = control.cause.reception_blocked;
   } else {
     controls.number[kind] = control.number;
   }

@@ -76,9 +76,9 @@ struct JoinOptions {
   // A membership in a job that the caller has, used in place of bootstrap::join(). Null: none. An
   // exception of its functions is an error of the call that needs them.
   std::shared_ptr<bootstrap::Bootstrap> membership = {};
-  // What carries the messages: libfabric's "tcp", "shm", ...; "mem": memory that the processes of
-  // one host share; "mem+tcp": mem between processes of one host, tcp between hosts. Empty: mem
-  // within a host, and between hosts the provider that FI_PROVIDER names, otherwise tcp.
+  // What carries the messages: libfabric's "tcp" or another, except "shm"; "mem": memory that the
+  // processes of one host share; "mem+tcp": mem between processes of one host, tcp between hosts.
+  // Empty: mem within a host, and between hosts the provider that FI_PROVIDER names, otherwise tcp.
   std::string provider = {};
   std::string local_address = {};  // IP that the fabric binds to; empty: as the bootstrap finds
   // Name of the host with whose other processes this one shares memory. Empty: processes share it
@@ -151,7 +151,7 @@ class Request {
 
 // A collective that is planned once and started any number of times (MPI_Allreduce_init). start(),
 // test() and wait() allocate no memory and make no system call except libfabric's; a wait() for
-// other ranks also yields the core or blocks.
+// other ranks also yields the core or blocks, and so does a call that meets the library's thread.
 class Plan {
  public:
   Plan(Plan&&) noexcept = default;

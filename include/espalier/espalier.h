@@ -66,7 +66,7 @@ typedef enum espalier_method {
 // is an error of espalier_join().
 typedef struct espalier_join_options {
   size_t struct_size;  // sizeof(espalier_join_options)
-  // "tcp", "shm", "mem" or "mem+tcp", as JoinOptions::provider (espalier/communicator.h) says.
+  // "tcp", "mem" or "mem+tcp", as JoinOptions::provider (espalier/communicator.h) says.
   // Default: mem between processes of one host, FI_PROVIDER's or tcp between hosts.
   const char* provider;
   const char* local_address;  // IP that the fabric binds to; default: as the processes find it

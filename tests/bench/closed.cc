@@ -20,6 +20,7 @@
 namespace espalier::ofi {
 namespace {
 
+constexpr char kProvider[] = "tcp";
 constexpr std::uint32_t kRanks = 2;
 constexpr std::uint32_t kSets = 8;  // of endpoints, one after the other
 constexpr std::uint64_t kLargeBytes = 8 << 20;
@@ -54,9 +55,9 @@ double cpu_seconds() {
 // Connected ranks that one thread polls in turn, so that no time passes in waiting for a core.
 class Ranks {
  public:
-  Ranks(const std::string& provider, const Variant& variant) {
+  explicit Ranks(const Variant& variant) {
     Config config;
-    config.provider = provider;
+    config.provider = kProvider;
     config.has_secret = variant.has_secret;
     config.secret.fill(5);
     config.authenticate_data = variant.authenticate_data;
@@ -132,7 +133,7 @@ void measure(std::vector<std::unique_ptr<Ranks>>& ranks, const Size& size, std::
   }
 }
 
-void print(const std::string& provider, const Size& size, const Samples& samples) {
+void print(const Size& size, const Samples& samples) {
   for (std::size_t variant = 0; variant < kVariants.size(); ++variant) {
     const auto ratio = [&](const std::vector<double>& values) {
       char text[64];
@@ -140,7 +141,7 @@ void print(const std::string& provider, const Size& size, const Samples& samples
                     quantile(values, 0.25), quantile(values, 0.75));
       return std::string(variant == 0 ? "1" : text);
     };
-    std::printf("| %s | %llu | %s | %.1f | %s | %s |\n", provider.c_str(),
+    std::printf("| %s | %llu | %s | %.1f | %s | %s |\n", kProvider,
                 static_cast<unsigned long long>(size.bytes), kVariants[variant].name,
                 1e6 * quantile(samples.wall[variant], 0.1),
                 ratio(samples.wall_ratio[variant]).c_str(),
@@ -165,22 +166,16 @@ int main_of(std::uint32_t rounds) {
       "| --- | --- | --- | --- | --- | --- |\n",
       kRanks, kSets, kSizes[0].collectives, kSizes[1].collectives, rounds);
   std::fflush(stdout);
-  for (const char* provider : {"tcp", "shm"}) {
-    std::array<Samples, kSizes.size()> samples;
-    // Fresh endpoints each time: where their memory is makes a difference, too.
-    for (std::uint32_t set = 0; set < kSets; ++set) {
-      std::vector<std::unique_ptr<Ranks>> ranks;
-      for (const Variant& variant : kVariants) {
-        ranks.push_back(std::make_unique<Ranks>(provider, variant));
-      }
-      for (std::size_t size = 0; size < kSizes.size(); ++size) {
-        measure(ranks, kSizes[size], (rounds + kSets - 1) / kSets, samples[size]);
-      }
-    }
+  std::array<Samples, kSizes.size()> samples;
+  // Fresh endpoints each time: where their memory is makes a difference, too.
+  for (std::uint32_t set = 0; set < kSets; ++set) {
+    std::vector<std::unique_ptr<Ranks>> ranks;
+    for (const Variant& variant : kVariants) ranks.push_back(std::make_unique<Ranks>(variant));
     for (std::size_t size = 0; size < kSizes.size(); ++size) {
-      print(provider, kSizes[size], samples[size]);
+      measure(ranks, kSizes[size], (rounds + kSets - 1) / kSets, samples[size]);
     }
   }
+  for (std::size_t size = 0; size < kSizes.size(); ++size) print(kSizes[size], samples[size]);
   return 0;
 }
 

@@ -24,7 +24,7 @@ import tempfile
 
 SKIPPED = 77
 MODEL = pathlib.Path(__file__).resolve().parent / "costs_model.txtpb"
-PROVIDERS = ("tcp", "shm", "mem")
+PROVIDERS = ("tcp", "mem")
 KIB, MIB = 1 << 10, 1 << 20
 # Collective, ranks, bytes, calls that are counted.
 CASES = (("broadcast", 2, 8, 64), ("broadcast", 2, 16 * KIB, 64), ("broadcast", 2, MIB, 8), ("allreduce", 2, MIB, 8),
@@ -271,7 +271,7 @@ tables again and compares them: {tolerance:.0f} % more or less, and half a call,
 
 The ranks of a job are in one process and take turns in one thread. Each calls a planned collective of the communicator library (`Plan`),
 with memory of its own, after {warm} that are not counted. The clocks stand still meanwhile. The
-schedules over `tcp` and `shm` are chosen for 10 us and 1 GB/s. All figures are per call of the collective, of all ranks together.
+schedules over `tcp` are chosen for 10 us and 1 GB/s. All figures are per call of the collective, of all ranks together.
 
 - Instructions in the program, by valgrind's callgrind. Those of the C library and of libsodium count for their caller; those of the kernel are
   not counted. A copy by `rep movsb` counts one instruction per byte, although it takes less time. The endpoint's contain its codes: every job

@@ -26,7 +26,7 @@ providers, versions and reasons of this table with those of the machine.
 
 `mem` is Espalier's own; all others are libfabric's. `espalier doctor` gives versions, offers and reasons. The conformance
 suite (`hal/conformance`) holds the endpoint over a provider to its contract (`include/espalier/hal/endpoint.h`). It runs with links
-that the fabric routes; over `tcp`, `shm` and `mem` also hop by hop, with links added later and with a job secret. A provider that serves by two names is tested by one.
+that the fabric routes; over `tcp` and `mem` also hop by hop, with links added later and with a job secret. A provider that serves by two names is tested by one.
 `mem` counts the tests of `mem+tcp`, too. Providers of devices that the machine does not have (such as `verbs` and `efa`) have not been tried.
 """
 SECTION = """

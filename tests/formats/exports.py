@@ -3,8 +3,6 @@ import dataclasses
 import os
 import pathlib
 import re
-import tempfile
-import unittest
 
 import schedules
 
@@ -23,14 +21,7 @@ class Case:
     blocks: int  # at least so many, of those that the schedule has
 
 
-class Exports(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Exports(schedules.FolderTest):
     def cases(self, collective, algorithm, options, sizes):
         """The sizes that the algorithm takes, each compiled into a file that the next one overwrites."""
         for topology, blocks in sizes:

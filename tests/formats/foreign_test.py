@@ -1,11 +1,9 @@
 #!/usr/bin/python3
 """`espalier import msccl` of features that published files have: ignored elements, sizes of 64 bits, rings in many orders; and the limits
 of hosts and boards."""
-import pathlib
 import random
 import re
 import subprocess
-import tempfile
 import unittest
 
 import fused_test
@@ -26,12 +24,7 @@ def rings(ranks, channels):
     return made.text()
 
 
-class Foreign(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-
+class Foreign(schedules.FolderTest):
     def take(self, text, *more):
         (self.path / "a.xml").write_text(text)
         return schedules.call("import", "msccl", self.path / "a.xml", "-o", self.path / "a.esp", *more)

@@ -2,8 +2,6 @@
 """`espalier import msccl` of algorithms as msccl-tools writes them: fused steps, several channels, in place. The schedules that they become
 run in simulation, and are exported and executed again."""
 import json
-import pathlib
-import tempfile
 import unittest
 
 import msccl
@@ -144,14 +142,7 @@ def wait_for_block(waited):
     return made.text()
 
 
-class Fused(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Fused(schedules.FolderTest):
     def test_imported(self):
         for text in (ring_allreduce(4, 1), ring_allreduce(5, 2), ring_allgather(6), ring_reduce_scatter(4, True), ring_reduce_scatter(3, False),
                      scratch_reduce(5), broadcast_with_copy(4)):

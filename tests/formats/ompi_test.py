@@ -3,10 +3,8 @@
 MPI uses the rules: with an impossible algorithm in a rule, the sizes of this rule fail, and no others."""
 import json
 import os
-import pathlib
 import re
 import subprocess
-import tempfile
 import unittest
 
 import schedules
@@ -49,14 +47,7 @@ def parse(text):
     return ranks, found
 
 
-class Ompi(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Ompi(schedules.FolderTest):
     def rules(self, *words):
         schedules.espalier("export", "ompi", "-o", self.path / "rules", *words)
         return parse((self.path / "rules").read_text())

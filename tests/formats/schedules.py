@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "run"))
-from espalier import COMMAND, ROOT, call, said as espalier  # noqa: E402,F401
+from espalier import COMMAND, ROOT, FolderTest, call, said as espalier  # noqa: E402,F401
 
 # By what `espalier list` says of an algorithm's topologies: topologies, each with the blocks per segment that are wanted. The first three
 # that an algorithm takes are used.

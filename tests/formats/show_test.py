@@ -3,8 +3,6 @@
 that the command expands."""
 import copy
 import json
-import pathlib
-import tempfile
 import unittest
 
 import schedules
@@ -63,14 +61,7 @@ def expand(program, blocks):
     return sorted(found, key=lambda one: (one["step"], one["action"], one["i"]))
 
 
-class Show(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Show(schedules.FolderTest):
     def test_every_algorithm(self):
         shown = 0
         for collective, algorithm, options, sizes in schedules.algorithms():

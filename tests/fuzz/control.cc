@@ -70,8 +70,7 @@ void send(int channel, const std::vector<std::uint8_t>& bytes, unsigned descript
 void use(const control::Any& packet) {
   if (packet.packet == Packet::kReport) {
     const control::Report& report = packet.report;
-    volatile bool flag = report.cause.reception_blocked;
-    flag = report.stall.waiting;
+    volatile bool flag = report.stall.waiting;
     flag = report.stall.sending;
     (void)flag;
   }

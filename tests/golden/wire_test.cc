@@ -48,10 +48,11 @@ TEST(Wire, EntriesOfLibfabric) {
   EXPECT_EQ(clear.u32(36), kShort);
   EXPECT_EQ(clear.u64(48), 7u);
   EXPECT_EQ(Bytes(ofi::RequestToSendEntry{1, kLong}).u64(8), kLong);
-  const Bytes control(ofi::ControlEntry{kLong, 1, 2, kShort, 4, 1, 0, 7});
+  const Bytes control(ofi::ControlEntry{kLong, 1, 2, kShort, 4, 0, 7});
   EXPECT_EQ(control.u64(0), kLong);
   EXPECT_EQ(control.u32(16), kShort);
-  EXPECT_EQ(control.u32(24), 1u);
+  EXPECT_EQ(control.u32(20), 4u);
+  EXPECT_EQ(control.u64(24), 0u);
   EXPECT_EQ(control.u64(32), 7u);
   const Bytes greeting(ofi::GreetingEntry{1, kShort, 1, 5, kLong});
   EXPECT_EQ(greeting.u32(4), kShort);

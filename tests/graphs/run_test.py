@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs packed trees and paths on the graphs of docs/results/graphs.md, over shm: a node has one endpoint per lane of its own links, and no other.
+"""Runs packed trees and paths on the graphs of docs/results/graphs.md, over mem: a node has one endpoint per lane of its own links, and no other.
 
 run_test.py GRAPHS ESPALIER [--whole]     a sample, or all graphs of at most 32 nodes and all collectives (also ESPALIER_WHOLE=1)
 """
@@ -23,7 +23,7 @@ def main():
                 continue
             command = [espalier, "run", "--topology", graph["spec"], "--collective", collective, "--algorithm",
                        "packed-paths" if collective == "all-to-all" else "packed-trees", "--links",
-                       "hop-by-hop", "--provider", "shm", "--bytes", "4,64KiB", "--nodes-per-process", "16"]
+                       "hop-by-hop", "--provider", "mem", "--bytes", "4,64KiB", "--nodes-per-process", "16"]
             ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             last = ran.stdout.splitlines()[-1] if ran.stdout else ""
             print(f"{graph['topology']}, {collective}: {last}", flush=True)

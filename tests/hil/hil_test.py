@@ -73,7 +73,8 @@ class BadRigs(Folder):
         refused('name: "two"', "", "the rig's name is ''")
         refused('name: "two"', 'name: "a b"', "'a b'", "letters")
         refused('tests: "list"', "", "no tests")
-        refused('name: "two"', 'name: "two" provider: "pigeon"', "'pigeon'", "tcp or shm")
+        refused('name: "two"', 'name: "two" provider: "pigeon"', "'pigeon'", "tcp or mem")
+        refused('name: "two"', 'name: "two" provider: "shm"', "'shm'", "tcp or mem")
         refused('name: "host"', "", "device 0", "its name is ''")
         refused("boards/linux-x86_64", "boards/nothing", "device 0 ('host')", "no board 'boards/nothing'")
         refused('process { program: "/bin/true" }', "", "device 0 ('host')", "process, emulator, ssh, wire")
@@ -95,8 +96,8 @@ class BadRigs(Folder):
         self.refused("instead is 'host'", "itself without", rig=wire.replace("count: 2", 'count: 2 instead: "host"'))
         self.refused("carrier and cable", rig=wire.replace("carrier:", "cable {} carrier:"))
         self.refused("there is no /bin/nothing", rig=wire.replace("carrier:", 'program: "/bin/nothing" gateway: "/bin/true" carrier:'))
-        shm = RIG.replace('name: "two"', 'name: "two" provider: "shm"')
-        self.refused("this host alone", rig=shm.replace("process {", 'process { under: "qemu"'))
+        mem = RIG.replace('name: "two"', 'name: "two" provider: "mem"')
+        self.refused("this host alone", rig=mem.replace("process {", 'ssh { host: "board" address: "10.0.0.2"'))
         self.refused("two devices are called 'host-0'", rig=RIG + RIG.splitlines()[1])
         self.refused("all or none", rig=RIG + 'device { name: "b" board: "boards/linux-x86_64" rank: 2 process { program: "x" } }')
 
@@ -139,7 +140,7 @@ class BadRigs(Folder):
         self.refused("lose: link:0,3 is no link of mesh:2x2", rig=rig, tests=tests, words=words)
         line = tests.replace("link:0,3", "node:3").replace("mesh:2x2", "crossbar:1x2")
         self.refused("lose: node:3 is a router", rig=rig, tests=line, words=words)
-        for field in ('provider: "shm"', "window: 2", 'address: "10.0.0.1"'):
+        for field in ('provider: "mem"', "window: 2", 'address: "10.0.0.1"'):
             local = RIG.replace("count: 2", "count: 4").replace("limit_s", f"{field} limit_s")
             self.refused("lose: node:3: with", rig=local, tests=tests.replace("link:0,3", "node:3"), words=words)
 

@@ -25,7 +25,7 @@ class Clusters(Folder):
         return done.returncode, done.stdout
 
     def test_two_nodes(self):
-        status, output = self.run_real(RIG.replace("/bin/true", NODE).replace("tests:", 'provider: "shm" deadline_ms: 1000 tests:'),
+        status, output = self.run_real(RIG.replace("/bin/true", NODE).replace("tests:", 'provider: "mem" deadline_ms: 1000 tests:'),
                                        LIST + 'kill {} refuse: "corrupted"')
         self.assertEqual(status, 0, output)
         self.assertIn("host-0 (rank 0) killed, named by all within", output)

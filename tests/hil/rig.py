@@ -118,8 +118,8 @@ class Rig:
         rig = self.entry
         if not NAME.fullmatch(rig.name):
             self._bad(f"the rig's name is '{rig.name}'; expected 1 to 31 letters, digits, '.', '_' and '-'")
-        if rig.provider not in ("tcp", "shm"):
-            self._bad(f"unknown provider '{rig.provider}'; expected tcp or shm")
+        if rig.provider not in ("tcp", "mem"):
+            self._bad(f"unknown provider '{rig.provider}'; expected tcp or mem")
         if not rig.device:
             self._bad("no device; expected device { name: ... board: ... } for each")
         if not rig.tests:
@@ -144,8 +144,8 @@ class Rig:
         folder = ROOT / device.board
         if not device.board or not is_file(folder / "board.textproto"):
             self._bad(f"{where}: no board '{device.board}'; expected a folder with a board.textproto, e.g. boards/linux-x86_64")
-        if self.entry.provider == "shm" and (kind != "process" or device.process.under):
-            self._bad(f"{where}: provider shm joins processes of this host alone; expected tcp")
+        if self.entry.provider == "mem" and kind != "process":
+            self._bad(f"{where}: provider mem joins processes of this host alone; expected tcp")
         if kind == "ssh" and not self.entry.address:
             self._bad(f"{where}: the rig says no address; expected this host's IP, for the board to reach it")
         device.patience = device.patience or 1

@@ -28,7 +28,6 @@ SUITES = {
     "descriptors, frames and packets, bit for bit (`tests/golden`)": r"golden ",
     "images, boot, power cuts, updates": r"(image|boot|update-states) ",
     "conformance over tcp": r"ofi-conformance .*/tcp",
-    "conformance over shm": r"ofi-conformance .*/shm",
     "conformance over mem": r"(ofi|mem)-conformance",
     "conformance over framed links": r"serial-.*conformance",
     "conformance of the simulated network, also with faults": r"(sim|fault)-conformance",

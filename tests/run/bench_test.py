@@ -33,7 +33,7 @@ def launch(ranks):
 class Bench(unittest.TestCase):
     def test_every_collective_is_right(self):
         """As text, warm and cold; also with persistent plans, with a root, with shared buffers, and over each provider."""
-        for words in ((), ("--persistent", "--root", "2"), ("--provider", "tcp"), ("--provider", "shm", "--op", "max", "--type", "i16"),
+        for words in ((), ("--persistent", "--root", "2"), ("--provider", "tcp"), ("--provider", "mem", "--op", "max", "--type", "i16"),
                       ("--provider", "mem", "--persistent"), ("--shared",)):
             done = bench(launch(4), "--bytes", "8,20000", "--repeat", "2", "--warmup", "1", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -110,6 +110,7 @@ class Bench(unittest.TestCase):
             (["--repeat", "0"], "--repeat '0'"),
             (["--schedule", "/no/such"], "the schedule: cannot read '/no/such'"),
             (["--provider", "none such"], 'provider "none such": libfabric has no such provider'),
+            (["--provider", "shm"], 'provider "shm": a peer that is stopped or killed can block all processes that share its memory; expected mem'),
             (["--authenticate"], "unknown option '--authenticate'"),
         ):
             done = bench([], *words)

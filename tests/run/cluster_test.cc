@@ -181,7 +181,7 @@ TEST_P(ClusterTest, AHopByHopNodeHasNoEndpointForAStranger) {
   EXPECT_EQ(back.error().message, "node 3 has not failed");
 }
 
-INSTANTIATE_TEST_SUITE_P(Providers, ClusterTest, testing::Values("tcp", "shm"),
+INSTANTIATE_TEST_SUITE_P(Providers, ClusterTest, testing::Values("tcp", "mem"),
                          [](const auto& about) { return std::string(about.param); });
 
 }  // namespace

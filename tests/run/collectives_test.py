@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 """Every collective by every algorithm that `espalier list` names, on real processes: every rank's bytes are checked.
 
-collectives_test.py            a sample, over mem, and one run in ONE_SHM over shm, whose starts take five times as long. One run in
-                               ONE_EACH has a process per node, in turn, the others one per TOGETHER nodes, for starting
-                               sixteen processes takes longer than what they do then
-collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where counts are per rank), over mem, shm and tcp; a
+collectives_test.py            a sample, over mem. One run in ONE_EACH has a process per node, in turn, the others one per TOGETHER
+                               nodes, for starting sixteen processes takes longer than what they do then
+collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where counts are per rank), over mem and tcp; a
                                fat tree of 16 ranks with its five routers as processes. All-to-all needs 5 GiB of memory
 
-collectives_test.py [--whole] --only NAME[,NAME...] [--providers shm,tcp] says what it runs and how long that took, and
+collectives_test.py [--whole] --only NAME[,NAME...] [--providers mem,tcp] says what it runs and how long that took, and
 runs nothing else: NAME is a collective (scan) or one with an algorithm (scan/chain)
 """
 import json
@@ -34,13 +33,13 @@ def option(name):
 
 ONLY = option("--only")
 WHOLE = "--whole" in sys.argv
-PROVIDERS = option("--providers") or (["mem", "shm", "tcp"] if WHOLE else [])
+PROVIDERS = option("--providers") or (["mem", "tcp"] if WHOLE else [])
 PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
 COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 ROOTED = {"broadcast", "reduce", "scatter", "gather"}
 RANKS = 16
 MIB = 1 << 20
-TOGETHER, ONE_EACH, ONE_SHM = 8, 8, 5
+TOGETHER, ONE_EACH = 8, 8
 
 
 def offers():
@@ -90,7 +89,7 @@ class Collectives(unittest.TestCase):
 
     @classmethod
     def providers(cls):
-        return PROVIDERS or ["shm" if sampled(cls.runs, ONE_SHM) else "mem"]
+        return PROVIDERS or ["mem"]
 
     @classmethod
     def together(cls):
@@ -185,20 +184,20 @@ class Collectives(unittest.TestCase):
     def test_parameters(self):
         by_name = {(offer["collective"], offer["algorithm"]): offer for offer in offers()}
         for run in (1, 3):
-            self.check(by_name["broadcast", "fractional"], "shm", "--run-length", run, bytes=[100000])
+            self.check(by_name["broadcast", "fractional"], "mem", "--run-length", run, bytes=[100000])
         status, found, error = espalier.run("--topology", "complete:16", "--collective", "broadcast", "--algorithm", "fractional",
-                                            "--provider", "shm", "--bytes", "8,8388608", "--deadline", 60000)
+                                            "--provider", "mem", "--bytes", "8,8388608", "--deadline", 60000)
         self.assertEqual(status, 0, error)
         self.assertTrue(found["right"])
         self.assertEqual(found["algorithm"], "fractional")
         self.assertEqual([one["runs"][0]["bytes"] for one in found["schedules"]], [8, 8388608])
         self.assertIn("fractional, run length 1, chosen for 8 bytes", found["schedules"][0]["chosen"])
         for value in ("2", "9/5"):
-            self.check(by_name["broadcast", "lambda-tree"], "shm", "--lambda", value, bytes=[5000])
+            self.check(by_name["broadcast", "lambda-tree"], "mem", "--lambda", value, bytes=[5000])
         for words in ((), ("--ratio", "0.58"), ("--ratio", "3/4", "--lambda", "9/5")):
-            self.check(by_name["broadcast", "alpha-tree"], "shm", *words, root=3, bytes=[5000])
-        self.check(by_name["broadcast", "alpha-table"], "shm", "--lambda", "9/5", root=3, bytes=[5000])
-        self.check(by_name["allreduce", "combine"], "shm", "--lambda", "3", "--op", "max", bytes=[5000])
+            self.check(by_name["broadcast", "alpha-tree"], "mem", *words, root=3, bytes=[5000])
+        self.check(by_name["broadcast", "alpha-table"], "mem", "--lambda", "9/5", root=3, bytes=[5000])
+        self.check(by_name["allreduce", "combine"], "mem", "--lambda", "3", "--op", "max", bytes=[5000])
         for words in (("--radix", 2), ("--radix", 5), ("--radix", 3, "--lambda", "9/5"), ("--lambda", 4)):
             for collective in ("broadcast", "reduce", "scatter", "gather"):
                 operator = ("--op", "affine") if collective == "reduce" else ()
@@ -219,7 +218,7 @@ class Together(unittest.TestCase):
     """Several nodes in one process and thread."""
 
     def test_nodes_share_processes(self):
-        for provider in ("shm", "tcp", "mem"):
+        for provider in ("tcp", "mem"):
             for together in (5, 16):
                 with self.subTest(provider=provider, together=together):
                     status, found, error = espalier.run(
@@ -233,7 +232,7 @@ class Together(unittest.TestCase):
     def test_ranks_with_their_routers(self):
         status, found, error = espalier.run(
             "--topology", "fattree:k=4,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf-multiport",
-            "--provider", "shm", "--bytes", "100000", "--nodes-per-process", 21)
+            "--provider", "mem", "--bytes", "100000", "--nodes-per-process", 21)
         self.assertEqual(status, 0, error)
         run = found["runs"][0]
         self.assertEqual(len({node["pid"] for node in run["ranks"] + run["routers"]}), 1)
@@ -242,13 +241,13 @@ class Together(unittest.TestCase):
         for ranks, together in ((64, 16), (100, 50)):
             status, found, error = espalier.run(
                 "--topology", f"complete:{ranks}", "--collective", "broadcast", "--algorithm", "two-tree", "--provider",
-                "shm", "--bytes", "8,100000", "--nodes-per-process", together)
+                "mem", "--bytes", "8,100000", "--nodes-per-process", together)
             self.assertEqual(status, 0, error)
             self.assertEqual(len(found["runs"][0]["ranks"]), ranks)
 
     def test_a_killed_process_is_all_its_nodes(self):
         status, found, error = espalier.run(
-            "--topology", "complete:16", "--collective", "broadcast", "--algorithm", "two-tree", "--provider", "shm",
+            "--topology", "complete:16", "--collective", "broadcast", "--algorithm", "two-tree", "--provider", "mem",
             "--bytes", 4096, "--back-to-back", 100_000_000, "--deadline", 2000, "--nodes-per-process", 4, "--kill",
             "9@300")
         self.assertEqual(status, 1, error)
@@ -291,13 +290,13 @@ class Routers(unittest.TestCase):
             self.assertEqual((cause["status"], cause["detector"], cause["peer"]), ("dead link", nearest, victim))
 
     def test_killed(self):
-        for provider in ("shm", "tcp", "mem"):
+        for provider in ("tcp", "mem"):
             for victim in (17, 20):
                 with self.subTest(provider=provider, victim=victim):
                     self.check(provider, "--kill", victim)
 
     def test_stopped(self):
-        self.check("shm", "--stop", 18)
+        self.check("mem", "--stop", 18)
 
 
 if __name__ == "__main__":

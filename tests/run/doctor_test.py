@@ -9,6 +9,9 @@ import unittest
 
 import espalier
 
+# What doctor says of libfabric's shared memory, and what to do.
+SHM = ("a peer that is stopped or killed can block all processes that share its memory", "use mem, which joins the processes of one host")
+
 
 def doctor(*words, before=(), node=espalier.NODE, **variables):
     environment = {name: value for name, value in os.environ.items() if name != "FI_PROVIDER"} | variables
@@ -25,9 +28,9 @@ class Doctor(unittest.TestCase):
 
     def test_providers(self):
         providers, facts, _ = self.report()
-        for name in ("tcp", "shm"):
-            self.assertTrue(providers[name]["serves"], providers[name])
-            self.assertIn("remote writes", providers[name]["offers"])
+        self.assertTrue(providers["tcp"]["serves"], providers["tcp"])
+        self.assertIn("remote writes", providers["tcp"]["offers"])
+        self.assertEqual((providers["shm"]["problem"], providers["shm"]["what_to_do"]), SHM)
         self.assertEqual(providers["mem"]["served_by"], "mem")
         self.assertIn("one host", providers["mem"]["offers"])
         for provider in providers.values():
@@ -37,8 +40,7 @@ class Doctor(unittest.TestCase):
         for fact in facts.values():
             self.assertTrue(fact["value"], fact)
             self.assertEqual(fact["problem"] == "", fact["what_to_do"] == "", fact)
-        for name in ("interface lo", "open files", "file size", "memory of other processes", "processes", "locked memory", "hugepages", "/dev/shm", "copies between processes", "clock",
-                     "cores", "TCP congestion control", "PMIx", "srun", "ssh", "versions"):
+        for name in ("interface lo", "open files", "file size", "memory of other processes", "processes", "locked memory", "hugepages", "clock", "cores", "TCP congestion control", "PMIx", "srun", "ssh", "versions"):
             self.assertIn(name, facts)
         self.assertRegex(facts["versions"]["value"], r"^libfabric \d\S*, Protobuf \d+\.\d+\.\d+, Expat \d+\.\d+\.\d+, libsodium \d+\.\d+\.\d+")
         control = facts["TCP congestion control"]
@@ -61,12 +63,11 @@ class Doctor(unittest.TestCase):
         done = doctor()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"^libfabric \d")
-        self.assertRegex(done.stdout, r"\n  shm +\S+ +serves\n    offers: ")
-        self.assertRegex(done.stdout, r"\n  tcp +\S+ +serves")
+        self.assertRegex(done.stdout, r"\n  tcp +\S+ +serves.*\n    offers: ")
         self.assertEqual(done.stdout.count("    problem: "), done.stdout.count("    what to do: "))
 
     def test_one_provider(self):
-        self.assertEqual(list(self.report("--provider", "shm")[0]), ["shm"])
+        self.assertEqual(list(self.report("--provider", "tcp")[0]), ["tcp"])
         providers, _, done = self.report("--provider", "tcp;ofi_rxm", status=1)
         self.assertIn("ofi_rxm crashes", providers["tcp;ofi_rxm"]["problem"])
         for variables in ({}, {"FI_PROVIDER": "mem"}, {"FI_PROVIDER": "udp"}):
@@ -74,6 +75,9 @@ class Doctor(unittest.TestCase):
         providers, _, done = self.report("--provider", "sockets", status=1)
         self.assertEqual(providers["sockets"]["problem"], "it is deprecated upstream and slow")
         self.assertEqual(done.stderr, 'espalier: provider "sockets" cannot serve: it is deprecated upstream and slow\n')
+        providers, _, done = self.report("--provider", "shm", status=1)
+        self.assertEqual((providers["shm"]["problem"], providers["shm"]["what_to_do"]), SHM)
+        self.assertEqual(done.stderr, f'espalier: provider "shm" cannot serve: {SHM[0]}\n')
         self.assertIn("FI_EP_RDM", self.report("--provider", "udp", status=1)[2].stderr)
 
     def test_bad_input(self):
@@ -89,14 +93,15 @@ class Doctor(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (1, "espalier: '--providers' is not a line of a list of providers\n"))
 
     def test_fi_provider(self):
-        providers, _, _ = self.report(FI_PROVIDER="shm")
-        self.assertTrue(providers["shm"]["serves"])
-        self.assertEqual(providers["tcp"]["problem"] if "tcp" in providers else "FI_PROVIDER hides it from libfabric",
+        providers, _, _ = self.report(FI_PROVIDER="^udp")
+        self.assertTrue(providers["tcp"]["serves"])
+        self.assertEqual(providers["udp"]["problem"] if "udp" in providers else "FI_PROVIDER hides it from libfabric",
                          "FI_PROVIDER hides it from libfabric")
-        self.assertIn("FI_PROVIDER=shm restricts what libfabric shows\n    what to do: unset FI_PROVIDER", doctor(FI_PROVIDER="shm").stdout)
-        done = doctor(FI_PROVIDER="udp")
-        self.assertEqual((done.returncode, done.stderr), (1, "espalier: no provider of libfabric can serve on this host\n"))
-        done = doctor("--provider", "tcp", FI_PROVIDER="shm")
+        self.assertIn("FI_PROVIDER=^udp restricts what libfabric shows\n    what to do: unset FI_PROVIDER", doctor(FI_PROVIDER="^udp").stdout)
+        for none in ("udp", "shm"):
+            done = doctor(FI_PROVIDER=none)
+            self.assertEqual((done.returncode, done.stderr), (1, "espalier: no provider of libfabric can serve on this host\n"))
+        done = doctor("--provider", "tcp", FI_PROVIDER="udp")
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
 
     def test_fi_provider_tcp_is_the_same_tcp(self):
@@ -114,13 +119,11 @@ class Doctor(unittest.TestCase):
         with tempfile.TemporaryDirectory() as empty:
             _, facts, _ = self.report(PATH=empty)
             self.assertIn("slurm-client", facts["srun"]["what_to_do"])
-        if subprocess.run(["unshare", "-nm", "true"], capture_output=True).returncode != 0:
-            self.skipTest("no network and mount namespaces here")
-        alone = ["unshare", "-nm", "sh", "-c", 'mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"', "sh"]
-        done = doctor("--format", "json", before=alone)
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no network namespaces here")
+        done = doctor("--format", "json", before=["unshare", "-n"])
         facts = {fact["name"]: fact for fact in json.loads(done.stdout)["host"]}
         self.assertEqual(facts["interfaces"]["problem"], "other hosts cannot reach this one")
-        self.assertIn("remount,size=1G", facts["/dev/shm"]["what_to_do"])
 
 
 class Chosen(unittest.TestCase):
@@ -133,8 +136,8 @@ class Chosen(unittest.TestCase):
 
     def test_run(self):
         what = ["run", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "chain", "--bytes", "8"]
-        for variables, words, provider in (({}, (), "tcp"), ({"FI_PROVIDER": "shm"}, (), "shm"), ({"FI_PROVIDER": "mem"}, (), "mem"),
-                                           ({"FI_PROVIDER": "udp"}, ("--provider", "mem"), "mem"), ({"FI_PROVIDER": "shm"}, ("--provider", "shm"), "shm"),
+        for variables, words, provider in (({}, (), "tcp"), ({"FI_PROVIDER": "mem"}, (), "mem"),
+                                           ({"FI_PROVIDER": "udp"}, ("--provider", "mem"), "mem"), ({"FI_PROVIDER": "tcp"}, ("--provider", "tcp"), "tcp"),
                                            ({"FI_PROVIDER": "^udp"}, (), "tcp"), ({"FI_PROVIDER": "tcp"}, (), "tcp"),
                                            ({"FI_PROVIDER": "udp,shm,tcp"}, (), "tcp")):
             done = self.call(*what, *words, **variables)
@@ -145,10 +148,14 @@ class Chosen(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / "m"
             for command in (["run"], ["measure"], ["tune", "--topology", "complete:2", "--model", model, "-o", model]):
-                done = self.call(*command, "--provider", "shm", FI_PROVIDER="tcp")
+                done = self.call(*command, "--provider", "verbs", FI_PROVIDER="tcp")
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
-                self.assertEqual(done.stderr, 'espalier: FI_PROVIDER=tcp hides the provider "shm" from libfabric; expected provider "tcp", '
+                self.assertEqual(done.stderr, 'espalier: FI_PROVIDER=tcp hides the provider "verbs" from libfabric; expected provider "tcp", '
                                  "or FI_PROVIDER unset\n")
+                refusal = f'provider "shm": {SHM[0]}; expected {SHM[1].removeprefix("use ")}\n'
+                for words, variables, prefix in ((("--provider", "shm"), {}, ""), ((), {"FI_PROVIDER": "shm"}, "FI_PROVIDER=shm: ")):
+                    done = self.call(*command, *words, **variables)
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"espalier: {prefix}{refusal}"))
                 done = self.call(*command, FI_PROVIDER="udp")
                 self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
                 self.assertIn('provider "udp": it has no reliable datagram endpoints', done.stderr)

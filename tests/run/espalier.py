@@ -3,6 +3,8 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
@@ -39,3 +41,12 @@ def kept(collective):
 def compile(path, topology, collective="broadcast", algorithm="two-tree", root=0):
     said("compile", "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--root", root, "-o", path)
     return path
+
+
+class FolderTest(unittest.TestCase):
+    """A test case with a folder, `path`, of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)

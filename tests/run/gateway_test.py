@@ -326,6 +326,7 @@ class Refusals(unittest.TestCase):
                 (["--device", "unix:a,b", *node[:4], "--image=i", "--unsigned"], "--image has no effect on a board at a --device"),
                 (["--device"], "no value after --device"), (["--device", "", *node], "no value after --device"),
                 (["--device", "unix:a,b", *node, "--surplus"], "unknown option --surplus"),
+                (["--device", "unix:a,b", *node, "--provider", "shm"], "share its memory; expected mem"),
                 (["--device", "unix:a,b", "--schedule", "x", "--node", 1, "--check"], "one --node I and one --control FD"),
                 (["--device", "unix:a,b", *node, "--node", 2, "--control", 4], "one --node I and one --control FD")):
             with self.subTest(words=words):

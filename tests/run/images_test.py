@@ -3,11 +3,9 @@
 flash; and the steps of docs/boards.md, followed to the letter."""
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 import espalier
@@ -18,18 +16,14 @@ CODES = {"truncated": 4, "corrupt": 5, "unknown format version": 6, "wrong topol
          "no image": 20, "wrong board": 21, "rolled back": 22, "unsigned": 23, "bad signature": 24}
 
 
-class Images(unittest.TestCase):
+class Images(espalier.FolderTest):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
+        super().setUp()
         self.key = self.path / "release.key"
         self.call("keygen", "-o", self.key)
         self.public = self.path / "release.key.pub"
         self.broadcast = espalier.compile(self.path / "b.esp", "complete:4")
         self.allreduce = espalier.compile(self.path / "a.esp", "complete:4", "allreduce", "chain")
-
-    def tearDown(self):
-        self.folder.cleanup()
 
     def call(self, *words, status=0):
         done = espalier.call("image", *words)
@@ -58,7 +52,7 @@ class Images(unittest.TestCase):
         return espalier.call("--check", "--topology", "complete:4", *words, program=espalier.NODE)
 
     def run_cluster(self, *words):
-        return espalier.call("run", self.broadcast, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
+        return espalier.call("run", self.broadcast, "--provider", "mem", "--bytes", "64KiB", "--node-binary", espalier.NODE,
                              "--format", "json", *words)
 
     def test_shown_as_built(self):
@@ -285,7 +279,7 @@ class Images(unittest.TestCase):
         digests = [[rank["sha256"] for rank in told["runs"][0]["ranks"]]
                    for told in (result, json.loads(self.run_cluster().stdout))]
         self.assertEqual(digests[0], digests[1], "as from schedule files")
-        second = espalier.call("run", self.allreduce, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
+        second = espalier.call("run", self.allreduce, "--provider", "mem", "--bytes", "64KiB", "--node-binary", espalier.NODE,
                                "--nodes-per-process", 2, *images)
         self.assertEqual(second.returncode, 0, second.stderr)
         # The commands of some nodes say what they boot.
@@ -406,7 +400,7 @@ class Images(unittest.TestCase):
         flashes = [self.path / f"{node}.flash" for node in range(4)]
         for node, flash in enumerate(flashes):
             self.call("install", self.path / f"{node}.img", "--board", BOARD, "--flash", flash, *trust)
-        words = [espalier.COMMAND, "run", self.broadcast, "--provider", "shm", "--bytes", "4KiB", "--back-to-back", "50000",
+        words = [espalier.COMMAND, "run", self.broadcast, "--provider", "mem", "--bytes", "4KiB", "--back-to-back", "50000",
                  "--node-binary", espalier.NODE, "--flash", self.path / "%r.flash", *trust]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             error = ""

@@ -5,7 +5,6 @@ import pathlib
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 
@@ -38,19 +37,7 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-def shared_memory(pids):
-    """Names in /dev/shm that these processes left."""
-    return [name for name in os.listdir("/dev/shm") if name.split(":")[0] in map(str, pids)]
-
-
-class Lifecycle(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Lifecycle(espalier.FolderTest):
     def start(self, *words):
         """Starts an endless run; returns, once all its nodes run, (process, pids of the nodes)."""
         process = subprocess.Popen([espalier.COMMAND, "run", *ENDLESS, *words], text=True, stdout=subprocess.PIPE,
@@ -74,28 +61,22 @@ class Lifecycle(unittest.TestCase):
         return process, children(process.pid)
 
     def test_interrupted(self):
-        for provider in ("tcp", "shm", "mem"):
+        for provider in ("tcp", "mem"):
             for number in (signal.SIGINT, signal.SIGTERM):
                 process, nodes = self.start("--provider", provider)
                 process.send_signal(number)
                 self.assertEqual(process.wait(), 1)
                 self.assertIn("broken off", process.stderr.read())
                 self.assertEqual([node for node in nodes if alive(node)], [])
-                self.assertEqual(shared_memory(nodes), [])
                 self.assertEqual(list(self.path.iterdir()), [])
 
     def test_the_launcher_is_killed(self):
-        for provider in ("tcp", "shm", "mem"):
+        for provider in ("tcp", "mem"):
             process, nodes = self.start("--provider", provider)
             process.kill()
             process.wait()
-            wait_for(lambda: not any(alive(node) for node in nodes) and not shared_memory(nodes))
+            wait_for(lambda: not any(alive(node) for node in nodes))
             self.assertEqual(list(self.path.iterdir()), [])
-
-    def test_killed_nodes_leave_no_shared_memory(self):
-        status, found, error = espalier.run(*ENDLESS[:-2], "--provider", "shm", "--deadline", 500, "--kill", "2@200")
-        self.assertEqual(status, 1, error)
-        self.assertEqual(shared_memory(rank["pid"] for rank in found["runs"][0]["ranks"]), [])
 
     def test_a_node_ends_with_its_channel(self):
         file = espalier.compile(self.path / "b.esp", "complete:2")

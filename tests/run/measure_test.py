@@ -1,21 +1,12 @@
 #!/usr/bin/python3
 """espalier measure and espalier tune on real processes, and predictions from their figures."""
 import json
-import pathlib
-import tempfile
 import unittest
 
 import espalier
 
 
-class Measure(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Measure(espalier.FolderTest):
     def measure(self, *words):
         return espalier.call("measure", "--node-binary", espalier.NODE, *words)
 
@@ -26,7 +17,7 @@ class Measure(unittest.TestCase):
             self.assertIn(text, done.stderr)
 
     def test_measures_and_predicts(self):
-        for provider in ("shm", "tcp"):
+        for provider in ("mem", "tcp"):
             plot = self.path / "plot.svg"
             model = self.path / "model.textproto"
             done = self.measure("-o", model, "--provider", provider, "--bytes", "100,8,64KiB", "--receivers", "3,2", "--repeat", 3,
@@ -69,7 +60,7 @@ class Measure(unittest.TestCase):
         model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
         model.write_text('found_by: "a guess"\nlink { line { alpha_ps: 50000000 beta_fs_per_byte: 300000 } }\n')
         where = ("--topology", "complete:4", "--model")
-        short = ("--provider", "shm", "--rounds", 2, "--repeat", 2, "--format", "json")
+        short = ("--provider", "mem", "--rounds", 2, "--repeat", 2, "--format", "json")
         done = self.tune(*where, model, "-o", tuned, "--collective", "allreduce,scatter,barrier", "--bytes", "4KiB,8", *short)
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = json.loads(done.stdout)
@@ -87,7 +78,7 @@ class Measure(unittest.TestCase):
             taken = explained["sizes"][0]["ranking"][0]["candidate"]
             self.assertAlmostEqual(found[taken], found[best["candidate"]], delta=best["predicted_ps"] * 0.001 + 1)
         # The prediction of a run is that of the ranking.
-        status, run, error = espalier.run(*where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--provider", "shm")
+        status, run, error = espalier.run(*where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--provider", "mem")
         self.assertEqual(status, 0, error)
         explained = json.loads(espalier.call("explain", *where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--format", "json").stdout)
         self.assertAlmostEqual(run["runs"][0]["predicted_s"], explained["sizes"][0]["ranking"][0]["predicted_ps"] * 1e-12, delta=1e-9)
@@ -105,7 +96,7 @@ class Measure(unittest.TestCase):
         model.write_text("link { line { alpha_ps: 50000000 beta_fs_per_byte: 300000 } }\n")
         for topology in ("mesh:2x2", "hosts:2x2", "crossbar:2x2", "fattree:k=2,h=2,c=1"):
             where = ("--topology", topology, "--collective", "allgather", "--bytes")
-            done = self.tune(*where, 32, "--model", model, "-o", tuned, "--provider", "shm", "--rounds", 1, "--repeat", 1)
+            done = self.tune(*where, 32, "--model", model, "-o", tuned, "--provider", "mem", "--rounds", 1, "--repeat", 1)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f'topology: "{topology}"', tuned.read_text())
             self.assertIn("and tuned by runs", espalier.call("explain", *where, 8, "--model", tuned).stdout)

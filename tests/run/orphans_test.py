@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Launchers that are killed, terminated or interrupted at random moments from 0 to 2 s leave nothing: no process, no file, no
-shared memory. Every way to launch nodes gets its kills.
+"""Launchers that are killed, terminated or interrupted at random moments from 0 to 2 s leave nothing: no process and no file.
+Every way to launch nodes gets its kills.
 
 orphans_test.py [--kills K] [--only KIND,...] [--seed S]    (default: 2 kills of each kind)
 
@@ -41,23 +41,22 @@ TUNE = ["tune", "--topology", "complete:8", "--model", "DEVICES/model", "--colle
 # The process of the prefix is not the node's in "child"; the node leaves the process group in "session".
 KINDS = {
     "tcp": [*RUN, "--provider", "tcp"],
-    "shm": [*RUN, "--provider", "shm"],
     "tcp-64": [*RUN_WORDS, "complete:64", "--provider", "tcp"],
     "tcp-threads": [*RUN, "--provider", "tcp", "--nodes-per-process", "4"],
     "mem": [*RUN, "--provider", "mem"],
-    "shm-threads": [*RUN, "--provider", "shm", "--nodes-per-process", "4"],
+    "mem-threads": [*RUN, "--provider", "mem", "--nodes-per-process", "4"],
     "tcp-prefix": [*RUN, "--provider", "tcp", "--launch-prefix", "env A=%r"],
-    "shm-child": [*RUN, "--provider", "shm", "--launch-prefix", "timeout 1000"],
+    "mem-child": [*RUN, "--provider", "mem", "--launch-prefix", "timeout 1000"],
     "tcp-netns": [*RUN, "--provider", "tcp", "--launch-prefix", f"ip netns exec {NETWORK}"],
     "tcp-start": [*RUN, "--provider", "tcp", "--start", f"0-7=env A=%r {shlex.quote(NODE)}"],
-    "shm-session": [*RUN, "--provider", "shm", "--start", f"3,5=setsid {shlex.quote(NODE)}"],
+    "mem-session": [*RUN, "--provider", "mem", "--start", f"3,5=setsid {shlex.quote(NODE)}"],
     "gateway": [*RUN, "--provider", "tcp", "--start", f"1,4-6={GATEWAY} --node-command '{NODE} --stdio'"],
     "board": [*RUN, "--provider", "tcp", "--start", f"2,5={GATEWAY} --device unix:DEVICES/g%r,DEVICES/b%r --start '{HOSTED} "
               "--device unix:DEVICES/b%r,DEVICES/g%r --flash DEVICES/%r.flash --unsigned'"],
     "launch": ["launch", "-n", "8", "sleep", "1000"],
     "launch-netns": ["launch", "-n", "8", "--hosts", NETWORK, "--address", "127.0.0.1", "--rsh", REMOTE, "sleep", "1000"],
-    "measure": [*MEASURE, "--provider", "shm"],
-    "tune": [*TUNE, "--provider", "shm"],
+    "measure": [*MEASURE, "--provider", "mem"],
+    "tune": [*TUNE, "--provider", "mem"],
 }
 MOMENTS = ("no node yet", "starting", "running", "ended")
 
@@ -86,19 +85,12 @@ def running(pid):
         return False
 
 
-def shared_memory():
-    """libfabric's files in /dev/shm whose process has ended, PROCESS:DOMAIN:ENDPOINT."""
-    named = [re.fullmatch(r"(\d+):\d+:\d+", name) for name in os.listdir("/dev/shm")]
-    return {name[0] for name in named if name and not pathlib.Path(f"/proc/{name[1]}").exists()}
-
-
 class Kill:
     """One launcher and its end. left: a line on each thing that it left behind."""
 
     def __init__(self, words, number, moment_s, folder, devices):
         mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self.left = []
-        before = shared_memory()
         environment = dict(os.environ, TMPDIR=str(folder), **{MARK: mark})
         launcher = subprocess.Popen([espalier.COMMAND, *[word.replace("DEVICES", str(devices)) for word in words]], cwd=folder,
                                     env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -122,12 +114,6 @@ class Kill:
         launcher.wait()
         while descendants(mark):
             time.sleep(0.002)
-        files = shared_memory() - before
-        if files:
-            time.sleep(1)  # other jobs on this machine may be about to remove theirs
-        for name in files & shared_memory():
-            self.left.append(f"/dev/shm/{name}")
-            os.unlink(f"/dev/shm/{name}")
         for path in sorted(folder.rglob("*"), reverse=True):
             self.left.append(str(path))
             path.rmdir() if path.is_dir() else path.unlink()

@@ -2,7 +2,7 @@
 """Collectives on real processes: every rank's bytes against a reference made here.
 
 run_test.py            a sample, a minute
-run_test.py --whole    broadcast for p in 2, 3, 5, 8, 16, 23, roots 0, 1, p-1, sizes 0 to 64 MiB, over tcp and shm; and all of
+run_test.py --whole    broadcast for p in 2, 3, 5, 8, 16, 23, roots 0, 1, p-1, sizes 0 to 64 MiB, over tcp and mem; and all of
                        collectives_test.py --whole
 """
 import hashlib
@@ -19,14 +19,7 @@ LARGE = 64 << 20
 WHOLE = "--whole" in sys.argv
 
 
-class Broadcast(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Broadcast(espalier.FolderTest):
     def check(self, provider, ranks, root, sizes, algorithm="auto", topology=None):
         """One start, all sizes; the command's own checks."""
         status, found, error = espalier.run(
@@ -46,7 +39,7 @@ class Broadcast(unittest.TestCase):
     def test_sizes_around_a_page(self):
         cases = ([(p, root) for p in (2, 3, 5, 8, 16, 23) for root in sorted({0, 1, p - 1})] if WHOLE else
                  [(2, 1), (3, 2), (5, 1), (16, 0)])
-        for provider in ("tcp", "shm", "mem"):
+        for provider in ("tcp", "mem"):
             for ranks, root in cases:
                 with self.subTest(provider=provider, ranks=ranks, root=root):
                     self.check(provider, ranks, root, EDGES + ([LARGE] if WHOLE else [1 << 20]))
@@ -70,26 +63,25 @@ class Broadcast(unittest.TestCase):
     def test_named_algorithms(self):
         for algorithm in ("two-tree", "chain", "binary", "binomial"):
             with self.subTest(algorithm=algorithm):
-                self.check("shm", 7, 3, [0, 4097, 300000], algorithm)
+                self.check("mem", 7, 3, [0, 4097, 300000], algorithm)
 
     def test_authenticated_payloads(self):
         """Short messages, and long ones, whose code needs another write."""
         words = ["--topology", "complete:5", "--collective", "allreduce", "--algorithm", "two-tree", "--authenticate-data"]
-        for provider in ("tcp", "shm"):
-            status, found, error = espalier.run(*words, "--provider", provider, "--bytes", "0,4096,4MiB")
-            self.assertEqual(status, 0, error)
-            for run in espalier.runs(found):
-                self.assertTrue(all(rank["right"] for rank in run["ranks"]), (provider, run))
+        status, found, error = espalier.run(*words, "--provider", "tcp", "--bytes", "0,4096,4MiB")
+        self.assertEqual(status, 0, error)
+        for run in espalier.runs(found):
+            self.assertTrue(all(rank["right"] for rank in run["ranks"]), run)
         status, _, error = espalier.run(*words, "--provider", "mem", "--bytes", "8")
-        self.assertEqual((status, error), (2, "espalier: --authenticate-data: mem cannot authenticate payloads; expected --provider tcp or shm\n"))
+        self.assertEqual((status, error), (2, "espalier: --authenticate-data: mem cannot authenticate payloads; expected --provider tcp\n"))
 
     def test_a_provider_for_joined_programs(self):
         words = ["--topology", "complete:2", "--collective", "barrier", "--algorithm", "dissemination", "--provider", "mem+tcp"]
         status, _, error = espalier.run(*words)
-        self.assertEqual((status, error), (2, "espalier: --provider mem+tcp is for programs that join a job; expected tcp, shm, mem or another\n"))
+        self.assertEqual((status, error), (2, "espalier: --provider mem+tcp is for programs that join a job; expected tcp, mem or another\n"))
 
     def test_auto_takes_a_schedule_for_each_size(self):
-        words = ["--topology", "complete:8", "--collective", "allreduce", "--provider", "shm", "--type", "u8", "--bytes"]
+        words = ["--topology", "complete:8", "--collective", "allreduce", "--provider", "mem", "--type", "u8", "--bytes"]
         status, found, error = espalier.run(*words, "8,16,4MiB")
         self.assertEqual(status, 0, error)
         self.assertEqual(found["algorithm"], "auto")
@@ -116,11 +108,11 @@ class Broadcast(unittest.TestCase):
         examples = pathlib.Path(__file__).parents[2] / "examples/topologies"
         for name, ranks in (("broken-mesh", 16), ("uneven-tree", 10)):
             with self.subTest(topology=name):
-                self.check("shm", ranks, 1, [0, 4097, 300000], topology=f"file:{examples / name}.textproto")
+                self.check("mem", ranks, 1, [0, 4097, 300000], topology=f"file:{examples / name}.textproto")
 
     def test_a_large_message(self):
         self.check("tcp", 3, 1, [LARGE])
-        self.check("shm", 3, 2, [LARGE])
+        self.check("mem", 3, 2, [LARGE])
 
     def test_one_schedule_file_serves_every_size(self):
         file = espalier.compile(self.path / "b.esp", "complete:4")
@@ -156,7 +148,7 @@ class Broadcast(unittest.TestCase):
             self.assertTrue(all(seconds > 0 for seconds in run["times_s"]))
 
     def test_back_to_back(self):
-        for provider in ("tcp", "shm", "mem"):
+        for provider in ("tcp", "mem"):
             status, _, error = espalier.run("--topology", "complete:5", "--collective", "broadcast", "--algorithm",
                                             "two-tree", "--bytes", "0,8,5000,70000", "--back-to-back", 500,
                                             "--provider", provider)
@@ -186,7 +178,7 @@ class Simulated(unittest.TestCase):
         done = espalier.call("simulate", file, "--bytes", bytes, *words, *self.kept(collective, folder / "simulated"), "--jitter", 0.5)
         self.assertEqual(done.returncode, 0, done.stderr)
         status, _, error = espalier.run(file, "--bytes", bytes, *words, *self.kept(collective, folder / "real"), "--provider",
-                                        "shm")
+                                        "mem")
         self.assertEqual(status, 0, error)
         simulated = {path.name: path.read_bytes() for path in (folder / "simulated").iterdir()}
         real = {path.name: path.read_bytes() for path in (folder / "real").iterdir()}
@@ -215,7 +207,7 @@ class Reductions(unittest.TestCase):
                  ("allreduce", "two-tree", 8, 0, "i32", "sum"), ("allreduce", "chain", 5, 0, "bf16", "max"),
                  ("allreduce", "two-tree", 3, 0, "u8", "xor"), ("allreduce", "two-tree", 2, 0, "f16", "sum"),
                  ("reduce", "two-tree", 16, 15, "i64", "min"), ("reduce", "chain", 1, 0, "f32", "sum")]
-        for provider in ("tcp", "shm", "mem"):
+        for provider in ("tcp", "mem"):
             for collective, algorithm, ranks, root, kind, operator in cases:
                 with self.subTest(provider=provider, collective=collective, algorithm=algorithm, ranks=ranks):
                     status, found, error = espalier.run(

@@ -3,8 +3,6 @@
 bitwise the same results and logs on either side of a crossover; nodes with another table take no part."""
 import filecmp
 import json
-import pathlib
-import tempfile
 import unittest
 
 import espalier
@@ -13,10 +11,9 @@ RANKS = 6
 TOPOLOGY = f"complete:{RANKS}"
 
 
-class Selections(unittest.TestCase):
+class Selections(espalier.FolderTest):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
+        super().setUp()
         self.file = self.path / "s.esp"
         self.table = self.compile(self.file)
         self.rows = [row for row in self.table["rows"] if row["needs_commutative"]]
@@ -24,9 +21,6 @@ class Selections(unittest.TestCase):
         self.above = self.rows[1]["from_bytes"]
         self.below = self.above - 4
         self.assertLess(self.above, 1 << 20, "a crossover that a test can reach")
-
-    def tearDown(self):
-        self.folder.cleanup()
 
     def call(self, *words, status=0):
         done = espalier.call(*words)
@@ -38,7 +32,7 @@ class Selections(unittest.TestCase):
                                     *more).stdout)["selection"]
 
     def run_file(self, *more, status=0):
-        found, value, error = espalier.run(self.file, "--provider", "shm", *more)
+        found, value, error = espalier.run(self.file, "--provider", "mem", *more)
         self.assertEqual(found, status, error)
         return value, error
 

@@ -3,7 +3,7 @@
 
 signals.py [--trials 1000] [--seed 1] [--jobs 4]    $ESPALIER and $ESPALIER_NODE, or those of build/
 Each trial starts a job that would not end by itself and sends one signal. The launcher must end, with the status of that signal, and
-leave no process, no temporary file and no file in /dev/shm. Prints a row per command and signal; exit status 1 if a trial failed.
+leave no process and no temporary file. Prints a row per command and signal; exit status 1 if a trial failed.
 """
 import argparse
 import concurrent.futures
@@ -11,7 +11,6 @@ import os
 import pathlib
 import random
 import resource
-import shlex
 import signal
 import subprocess
 import sys
@@ -37,7 +36,6 @@ def commands():
         "launch": ([COMMAND, "launch", "-n", "8", *job], True),
         "launch --hosts": ([COMMAND, "launch", "-n", "8", "--hosts", "a,b,c", "--rsh", RSH, *job], True),
         "run --provider tcp": ([*run, "tcp"], False),
-        "run --provider shm": ([*run, "shm"], False),
         "run --provider mem": ([*run, "mem"], False),
     }
 
@@ -97,31 +95,17 @@ def trial(command, ranks_decide, name, after_s, mark):
     return wrong, took
 
 
-def in_own_shm():
-    """Starts this script again with a /dev/shm of its own, if that is allowed: whatever stays there is then of these trials."""
-    if os.environ.get("ESPALIER_OWN_SHM") or os.geteuid() != 0:
-        return
-    words = " ".join(shlex.quote(word) for word in [sys.executable, *sys.argv])
-    script = f"mount -t tmpfs -o size=512m none /dev/shm && ESPALIER_OWN_SHM=1 exec {words}"
-    if subprocess.run(["unshare", "--mount", "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
-        os.execvp("unshare", ["unshare", "--mount", "sh", "-c", script])
-
-
 def campaign(trials, seed, jobs):
     """Prints the table. Returns the failures."""
-    in_own_shm()
     draw = random.Random(seed)
     cases = [(name, number) for name in commands() for number in SIGNALS]
     plan = [(*cases[i % len(cases)], draw.random() * WINDOW_S) for i in range(trials)]
     def go(i):
         name, number, after_s = plan[i]
         return trial(*commands()[name], number, after_s, f"{os.getpid()}-{i}")
-    before = set(os.listdir("/dev/shm"))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(go, range(trials)))
     failures = [f"{plan[i][0]}, {plan[i][1]} after {plan[i][2]:.3f} s: {wrong}" for i, (wrong, _) in enumerate(results) if wrong]
-    if os.environ.get("ESPALIER_OWN_SHM"):
-        failures += [f"left in /dev/shm: {name}" for name in sorted(set(os.listdir("/dev/shm")) - before)]
     print(f"{'command':20} {'signal':6} {'trials':>6} {'failed':>6} {'longest end':>12}")
     for name, number in cases:
         mine = [result for place, result in zip(plan, results) if place[:2] == (name, number)]

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Nodes that another command starts: espalier run --start."""
 import pathlib
-import tempfile
 import unittest
 
 import espalier
@@ -9,14 +8,7 @@ import espalier
 WHAT = ["--topology", "complete:8", "--collective", "allreduce", "--algorithm", "two-tree", "--bytes", "8,100000"]
 
 
-class Starts(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Starts(espalier.FolderTest):
     def test_the_shell_makes_the_words(self):
         """Quotes, variables and redirections; %r and %n."""
         node = self.path / "a node"

@@ -9,12 +9,10 @@
 // e.g. 'espalier launch -n 8 --hosts a,b'; without them they find each other by the environment.
 // The provider is the one of FI_PROVIDER, on one host, too; otherwise join()'s default. With
 // --ranks-per-host it is mem+tcp, with R successive ranks on each of several emulated hosts. Exit
-// status 1: a trial was bad; 77: not run, for a process that is killed in shm of libfabric 2 can
-// stop a live one.
+// status 1: a trial was bad.
 
 #include <fcntl.h>
 #include <poll.h>
-#include <rdma/fabric.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -51,7 +49,6 @@ constexpr std::uint32_t kRanks = 8;
 constexpr Milliseconds kDeadline{is_sanitized() ? 20'000 : 2'000};
 constexpr Milliseconds kMaxMoment{500};     // between the first allreduce and the kill
 constexpr Milliseconds kHangTime{120'000};  // a trial that takes longer never ends
-constexpr int kSkipped = 77;                // to Meson
 
 // --- A member: joins, runs allreduces until one fails, rejoins.
 
@@ -383,12 +380,6 @@ int run(const std::vector<std::string>& arguments) {
     return 2;
   }
   options.limit = Milliseconds(within_ms);
-  const char* const provider = std::getenv("FI_PROVIDER");
-  if (provider != nullptr && std::string(provider) == "shm" && FI_MAJOR(fi_version()) >= 2) {
-    std::printf("skipped: the interposer does not find the lock of shm of libfabric %u.%u\n",
-                FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
-    return kSkipped;
-  }
   return run_trials(trials, seed, options);
 }
 

@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 """The page of `espalier draw` in a real browser: nodes, links, steps, arrows and holdings against `espalier show`."""
 import json
-import pathlib
 import re
-import tempfile
 import unittest
 
 import browser
@@ -26,7 +24,7 @@ SCHEDULES = {
 }
 
 
-class Page(unittest.TestCase):
+class Page(schedules.FolderTest):
     @classmethod
     def setUpClass(cls):
         cls.browser = browser.Browser()
@@ -34,13 +32,6 @@ class Page(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.browser.close()
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
 
     def draw(self, name, *more, **how):
         file = schedules.compile(self.path / f"{name}.esp", *SCHEDULES[name])

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "run"))
-from espalier import COMMAND, ROOT, call, said as espalier  # noqa: E402,F401
+from espalier import COMMAND, ROOT, FolderTest, call, said as espalier  # noqa: E402,F401
 
 
 def compile(path, topology, collective, algorithm, *more):

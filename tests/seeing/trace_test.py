@@ -2,22 +2,13 @@
 """Traces: the format's rules, and agreement with the schedule, simulated and of real processes."""
 import copy
 import json
-import pathlib
-import tempfile
 import unittest
 
 import schedules
 import traces
 
 
-class Traces(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Traces(schedules.FolderTest):
     def trace(self, command, file, *words):
         out = self.path / "trace.json"
         schedules.espalier(command, file, "--trace", out, *words)

@@ -46,12 +46,11 @@ void print(const Sample& sample, const std::string& job) {
            " descriptors, " + std::to_string(of.threads) + " threads, " +
            std::to_string(of.mappings) + " mappings";
   };
-  std::fprintf(stderr, "%.1f s: %s; spared: heap %.0f KiB, %s; controller: %s; files: %s\n",
-               sample.time_s, job.c_str(), sample.spared_heap_kib, text(sample.spared).c_str(),
-               text(sample.controller).c_str(),
-               (std::to_string(sample.files.shared_memory) + ' ' +
-                std::to_string(sample.files.temporary) + ' ' + std::to_string(sample.files.cache))
-                   .c_str());
+  std::fprintf(
+      stderr, "%.1f s: %s; spared: heap %.0f KiB, %s; controller: %s; files: %s\n", sample.time_s,
+      job.c_str(), sample.spared_heap_kib, text(sample.spared).c_str(),
+      text(sample.controller).c_str(),
+      (std::to_string(sample.files.temporary) + ' ' + std::to_string(sample.files.cache)).c_str());
 }
 
 }  // namespace
@@ -122,7 +121,6 @@ std::string Controller::start_member(Member& member) {
   member.orders = orders[1];
   member.lines = lines[0];
   if (error != 0) return std::string("cannot start a member: ") + std::strerror(error);
-  processes_.insert(member.process);
   return "";
 }
 
@@ -178,10 +176,10 @@ void Controller::pause(std::uint64_t max_ms) {
 Controller::Job Controller::draw_job() {
   Job job;
   job.seed = random_() % 1'000'000'000;
-  constexpr const char* kProviders[] = {"tcp", "shm", "mem", "mem+tcp"};
+  constexpr const char* kProviders[] = {"tcp", "mem", "mem+tcp"};
   // A process keeps one descriptor for the memory of mem from its first use on. The first job
   // makes it, before the first sample.
-  job.provider = kProviders[record_.jobs == 0 ? 3 : random_() % 4];
+  job.provider = kProviders[record_.jobs == 0 ? 2 : random_() % 3];
   if (job.provider == "mem+tcp") job.ranks_per_host = 2 + static_cast<std::uint32_t>(random_() % 3);
   job.has_secret = random_() % 2 == 0;
   job.has_thread = random_() % 3 == 0;
@@ -391,24 +389,13 @@ Sample Controller::take_sample() {
     ++others;
   }
   sample.others_mib = others == 0 ? 0 : sum_kib / others / 1024;
-  sample.files = {shared_memory_of(processes_).size(), count_files(folder_ + "/tmp"),
-                  count_files(folder_ + "/cache")};
-  // Another program may soon get the number of a process that has ended.
-  std::erase_if(processes_, [this](pid_t process) {
-    const bool is_member = std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
-      return member.process == process;
-    });
-    return !is_member && shared_memory_of({process}).empty();
-  });
+  sample.files = {count_files(folder_ + "/tmp"), count_files(folder_ + "/cache")};
   return sample;
 }
 
 void Controller::count(const Job& job) {
   ++record_.jobs;
-  ++(job.provider == "tcp"   ? record_.tcp
-     : job.provider == "shm" ? record_.shm
-     : job.provider == "mem" ? record_.mem
-                             : record_.mixed);
+  ++(job.provider == "tcp" ? record_.tcp : job.provider == "mem" ? record_.mem : record_.mixed);
   ++(job.method == "server"  ? record_.by_server
      : job.method == "first" ? record_.by_first
                              : record_.by_folder);
@@ -437,7 +424,6 @@ Record Controller::run(std::chrono::seconds time, bool verbose) {
   }
   if (!record_.error.empty()) return record_;
   record_.error = end_members();
-  record_.left = shared_memory_of(processes_);
   return record_;
 }
 

@@ -23,7 +23,7 @@ constexpr std::uint32_t kMembers = 8;
 
 // What happened.
 struct Record {
-  std::uint64_t jobs = 0, tcp = 0, shm = 0, mem = 0, with_secret = 0, with_thread = 0;
+  std::uint64_t jobs = 0, tcp = 0, mem = 0, with_secret = 0, with_thread = 0;
   std::uint64_t mixed = 0;  // over mem+tcp
   std::uint64_t by_server = 0, by_first = 0, by_folder = 0;
   std::uint64_t jobs_with_kills = 0, kills = 0, kills_at_end = 0, max_kills_at_once = 0;
@@ -31,7 +31,6 @@ struct Record {
   std::uint64_t collectives = 0;  // completed with the right result, counted on each member
   std::string error;              // what ended the run before its time; empty: nothing
   std::vector<Sample> samples;
-  std::vector<std::string> left;  // files in /dev/shm after the end
 };
 
 class Controller {
@@ -101,7 +100,6 @@ class Controller {
   std::array<Member, kMembers> members_;
   std::vector<Member*> ranks_;  // the members in the job, by rank
   std::unique_ptr<bootstrap::Server> server_;
-  std::set<pid_t> processes_;  // of the members, and of those that were killed and left a file
   Record record_;
 };
 

@@ -20,16 +20,16 @@ constexpr double kMaxMoreMappings = 0.1;
 
 constexpr char kMethod[] =
     R"(Eight processes on one machine take part in one job after the other. In each job they join by one of
-three methods, over tcp, shm, mem, or mem+tcp with two to four of them on each of several emulated
-hosts, with or without a job secret and a progress thread. Then they run batches of random
-collectives: all eleven, ten element types, counts up to 40,000, counts for each rank, any root, in
-place or not. They are blocking, or started up to ten at a time, or planned once and started several
-times, also on parts of the ranks. Every result is compared with the reference, bit by bit. In most
-jobs the controller kills members by SIGKILL, at random moments, one or several at once, and some
-while the job ends. All survivors must get the same cause, which names a killed member; they rejoin
-and go on. New processes take the places of the killed ones. One process is spared, so it lives
-through all jobs. The controller has the rendezvous servers of most jobs. It samples all processes
-after each job.
+three methods, over tcp, mem, or mem+tcp with two to four of them on each of several emulated hosts,
+with or without a job secret and a progress thread. Then they run batches of random collectives: all
+eleven, ten element types, counts up to 40,000, counts for each rank, any root, in place or not. They
+are blocking, or started up to ten at a time, or planned once and started several times, also on
+parts of the ranks. Every result is compared with the reference, bit by bit. In most jobs the
+controller kills members by SIGKILL, at random moments, one or several at once, and some while the
+job ends. All survivors must get the same cause, which names a killed member; they rejoin and go on.
+New processes take the places of the killed ones. One process is spared, so it lives through all
+jobs. The controller has the rendezvous servers of most jobs. It samples all processes after each
+job.
 )";
 
 using Value = std::function<double(const Sample&)>;
@@ -93,9 +93,6 @@ const std::vector<Row>& rows() {
       {"its threads", [](const Sample& at) { return static_cast<double>(at.controller.threads); },
        "%.0f", -1, true},
       {"resident memory of the others, their mean, MiB", others_mib, "%.1f", kMaxGrowthMib, false},
-      {"files in `/dev/shm`",
-       [](const Sample& at) { return static_cast<double>(at.files.shared_memory); }, "%.0f", -1,
-       true},
       {"files in `TMPDIR`",
        [](const Sample& at) { return static_cast<double>(at.files.temporary); }, "%.0f", -1, true},
       {"files in the cache of schedules",
@@ -151,7 +148,6 @@ std::vector<std::string> findings(const Record& record) {
                       number("%.2f", max_growth));
     }
   }
-  for (const std::string& file : record.left) found.push_back("left: /dev/shm/" + file);
   return found;
 }
 
@@ -164,7 +160,7 @@ std::string page(const Record& record, const std::string& command) {
   std::string text = "# Soak\n\nWritten by `" + command + "`.\n" + kMethod;
   text += "\n| | |\n| --- | ---: |\n";
   text += "| minutes | " + number("%.1f", minutes) + " |\n";
-  text += line("jobs", record.jobs) + line("over tcp", record.tcp) + line("over shm", record.shm);
+  text += line("jobs", record.jobs) + line("over tcp", record.tcp);
   text += line("over mem", record.mem) + line("over mem+tcp", record.mixed);
   text += line("by a server of the controller", record.by_server);
   text += line("by a server of rank 0", record.by_first) + line("by a folder", record.by_folder);
@@ -180,7 +176,6 @@ std::string page(const Record& record, const std::string& command) {
   text += "| growth of the spared process from the second quarter to the last, MiB | " +
           growth(spared_mib) + " |\n";
   text += "| growth of the controller, MiB | " + growth(controller_mib) + " |\n";
-  text += line("files left in `/dev/shm`", record.left.size());
   text += line("findings", findings(record).size());
   text += "\nMeans over the jobs of each quarter, and the extremes of all samples:\n\n";
   text += table(record);
@@ -193,15 +188,11 @@ std::string picture(const Record& record) {
                                         {"others, MiB", {}},
                                         {"controller, MiB", {}},
                                         {"descriptors of the spared process", {}},
-                                        {"descriptors of the controller", {}},
-                                        {"files in /dev/shm", {}}};
+                                        {"descriptors of the controller", {}}};
   for (const Sample& sample : record.samples) {
-    const double values[] = {spared_mib(sample),
-                             sample.others_mib,
-                             controller_mib(sample),
+    const double values[] = {spared_mib(sample), sample.others_mib, controller_mib(sample),
                              static_cast<double>(sample.spared.descriptors),
-                             static_cast<double>(sample.controller.descriptors),
-                             static_cast<double>(sample.files.shared_memory)};
+                             static_cast<double>(sample.controller.descriptors)};
     for (std::size_t i = 0; i < lines.size(); ++i) {
       lines[i].points.emplace_back(sample.time_s / 60, values[i]);
     }

@@ -39,15 +39,4 @@ std::uint64_t count_files(const std::string& folder) {
   return files;
 }
 
-std::vector<std::string> shared_memory_of(const std::set<pid_t>& processes) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator("/dev/shm")) {
-    const std::string name = entry.path().filename().string();
-    const std::size_t colon = name.find(':');
-    if (colon == std::string::npos) continue;
-    if (processes.contains(std::atoi(name.c_str()))) names.push_back(name);
-  }
-  return names;
-}
-
 }  // namespace espalier::soak

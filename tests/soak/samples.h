@@ -4,9 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <set>
 #include <string>
-#include <vector>
 
 namespace espalier::soak {
 
@@ -16,9 +14,8 @@ struct ProcessSample {
 };
 
 struct FileSample {
-  std::uint64_t shared_memory = 0;  // files in /dev/shm of processes of the run
-  std::uint64_t temporary = 0;      // in TMPDIR
-  std::uint64_t cache = 0;          // in the cache folder of schedules
+  std::uint64_t temporary = 0;  // in TMPDIR
+  std::uint64_t cache = 0;      // in the cache folder of schedules
 };
 
 // After a job, while no member is in one.
@@ -34,7 +31,5 @@ struct Sample {
 [[nodiscard]] ProcessSample sample_process(pid_t process);
 // Returns the number of files in the folder and below it.
 [[nodiscard]] std::uint64_t count_files(const std::string& folder);
-// Returns the names of the files in /dev/shm that belong to these processes: PROCESS:...
-[[nodiscard]] std::vector<std::string> shared_memory_of(const std::set<pid_t>& processes);
 
 }  // namespace espalier::soak

@@ -42,7 +42,6 @@ constexpr Column kColumns[] = {
     {Over::kTcp, "tcp",
      "libfabric, all nodes in one process, in real time; 2 to 6 ranks, with and without "
      "authentication. A node that restarts cannot connect"},
-    {Over::kShm, "shm", "the same over libfabric's shared memory"},
     {Over::kMem, "mem", "the same over Espalier's shared memory, without authentication"},
     {Over::kMixed, "mem+tcp",
      "the same on two emulated hosts, over mem within them and tcp between them"},

@@ -21,7 +21,7 @@ def form(text):
 kept = pathlib.Path(page).read_text()
 with tempfile.TemporaryDirectory() as folder:
     runs = []
-    for carrier in ("network", "frames", "tcp", "shm", "mem", "mem+tcp"):
+    for carrier in ("network", "frames", "tcp", "mem", "mem+tcp"):
         runs.append(pathlib.Path(folder) / carrier)
         ran = subprocess.run([storm, "--over", carrier, "3", "0"], stdout=subprocess.PIPE, text=True)
         if ran.returncode:

@@ -21,13 +21,12 @@ enum class Kind : std::uint8_t {
   kCorrupt,
   kDelay,
   // Faults of a node.
-  kKill,     // at a time, or at an operation of its endpoint
-  kPause,    // it does nothing for `ns`
-  kHiccup,   // it pauses `times` times, for `ns` in every `every`
-  kDeaf,     // it receives nothing any more
-  kBlocked,  // it receives nothing, because of the node `peer`, which is killed; it is told so
-  kDrift,    // its clock runs faster or slower
-  kTick,     // its clock shows multiples of `ns`
+  kKill,    // at a time, or at an operation of its endpoint
+  kPause,   // it does nothing for `ns`
+  kHiccup,  // it pauses `times` times, for `ns` in every `every`
+  kDeaf,    // it receives nothing any more
+  kDrift,   // its clock runs faster or slower
+  kTick,    // its clock shows multiples of `ns`
   // Faults of links.
   kOneWay,     // nothing from `node` reaches `peer` any more
   kPartition,  // nodes below `node` and the others do not reach each other any more
@@ -38,14 +37,13 @@ enum class Kind : std::uint8_t {
   // first collective; over libfabric its peers have the address that it had, so it cannot connect.
   kRestart,
 };
-inline constexpr std::uint32_t kKinds = 17;
+inline constexpr std::uint32_t kKinds = 16;
 inline constexpr std::uint32_t kMessageKinds = 5;  // the first ones
 [[nodiscard]] const char* kind_name(Kind kind);
 [[nodiscard]] constexpr bool is_of_message(Kind kind) { return kind <= Kind::kDelay; }
 // Whether the fault needs a link from `node` to `peer`.
 [[nodiscard]] constexpr bool is_of_link(Kind kind) {
-  return is_of_message(kind) || kind == Kind::kBlocked || kind == Kind::kOneWay ||
-         kind == Kind::kOutage;
+  return is_of_message(kind) || kind == Kind::kOneWay || kind == Kind::kOutage;
 }
 
 inline constexpr std::uint64_t kNever = UINT64_MAX;
@@ -66,7 +64,7 @@ struct Fault {
 
 // What carries the messages: the simulated network, framed links over intact frames or over bytes
 // that a line may damage (virtual time), or libfabric or mem (real time).
-enum class Over : std::uint8_t { kNetwork, kFrames, kBytes, kTcp, kShm, kMem, kMixed };
+enum class Over : std::uint8_t { kNetwork, kFrames, kBytes, kTcp, kMem, kMixed };
 [[nodiscard]] constexpr bool is_framed(Over over) {
   return over == Over::kFrames || over == Over::kBytes;
 }

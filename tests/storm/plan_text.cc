@@ -15,7 +15,7 @@ namespace espalier::storm {
 namespace {
 
 constexpr const char* kLinksNames[] = {"routed", "multiport", "single-send"};
-constexpr const char* kOverNames[] = {"network", "frames", "bytes", "tcp", "shm", "mem", "mem+tcp"};
+constexpr const char* kOverNames[] = {"network", "frames", "bytes", "tcp", "mem", "mem+tcp"};
 
 // A number of a fault.
 struct Number {
@@ -57,7 +57,6 @@ constexpr std::array<Form, kKinds> kForms = {{
     {"pause", "node at operation ns"},
     {"hiccup", "node at ns every times"},
     {"deaf", "node at"},
-    {"blocked", "node peer at"},
     {"drift", "node ppm"},
     {"tick", "node ns"},
     {"one-way", "node peer at"},
@@ -293,7 +292,6 @@ bool is_possible(Kind kind, Over over) {
     // which an endpoint over libfabric refuses.
     case Kind::kDuplicate:
     case Kind::kNoise: return !is_real(over);
-    case Kind::kBlocked: return !is_framed(over);  // frames need no lock of a peer
     default: return true;
   }
 }

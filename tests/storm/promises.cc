@@ -72,11 +72,6 @@ class Judge {
         budget_ += fault.kind == Kind::kReorder ? fault.ns : 0;
         break;
       case Kind::kDelay: budget_ += fault.ns; break;
-      case Kind::kBlocked:
-        killed_.insert(fault.peer);
-        blocked_.insert({fault.node, fault.peer});
-        for (const std::uint32_t peer : schedule_.peers[fault.node]) cut(peer, fault.node);
-        break;
       case Kind::kKill: killed_.insert(fault.node); break;
       case Kind::kPause:
       case Kind::kHiccup:
@@ -190,7 +185,6 @@ class Judge {
     const Pair link = unordered(cause.detector, cause.peer);
     switch (cause.status) {
       case Status::kDeadLink:
-        if (cause.reception_blocked) return blocked_.contains({cause.detector, cause.peer});
         if (killed_.contains(cause.peer) || severed_.contains(link)) return true;
         if (deaf_.contains(cause.peer) || deaf_.contains(cause.detector)) return true;
         return silence_ >= harmless_silence(plan_) &&
@@ -396,7 +390,6 @@ class Judge {
   std::set<std::uint32_t> killed_, restarted_, deaf_, pauses_, sleepers_;
   std::set<Pair> damaged_, severed_, outages_;  // links, in both directions
   bool is_corrupt_ = false;                     // the bytes of a message may be corrupt
-  std::set<Pair> blocked_;                      // node and the peer that blocks it
   std::uint64_t silence_ = 0;     // ns, for which peers may hear nothing of a live node
   std::uint64_t budget_ = 0;      // ns, for which a live cluster may stand still
   std::uint64_t hiccups_ns_ = 0;  // all pauses of all hiccups together

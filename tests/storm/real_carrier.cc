@@ -60,11 +60,7 @@ class RealCarrier final : public Carrier {
     return true;
   }
   [[nodiscard]] bool ready(std::uint32_t /*node*/) override { return true; }
-  // The queues of shm are in shared memory. The queues of a killed process stay there. The queues
-  // of an endpoint that is closed are unmapped, here for its peers, too.
-  void kill(std::uint32_t node) override {
-    if (config_.provider != "shm") endpoints_.nodes[node].reset();
-  }
+  void kill(std::uint32_t node) override { endpoints_.nodes[node].reset(); }
   // The node's new process has its peers' addresses, and they have that of the old one.
   [[nodiscard]] bool start_again(std::uint32_t node) override {
     auto opened = ofi::OfiEndpoint::open(ofi::for_node(config_, node, peers_[node]));

@@ -3,7 +3,7 @@
 //   storm [--over CARRIER] SEEDS FROM
 //                               runs the plans of seeds FROM, FROM + 1, ... over the simulated
 //                               network, or CARRIER: frames (framed links), bytes (streams), tcp,
-//                               shm, mem, mem+tcp
+//                               mem, mem+tcp
 //   storm [--over CARRIER] --sample SEEDS
 //                               as many from a new place, which is printed (tests/whole.h)
 //   storm --page FILE...        what such runs printed, added up and printed as
@@ -120,7 +120,7 @@ int run(std::vector<std::string> arguments) {
   const bool has_over = is("--over");
   if (has_over) {
     if (arguments.size() < 2 || !parse_over(arguments[1], over) || over == Over::kBytes) {
-      usage("expected --over network, frames, tcp, shm or mem");
+      usage("expected --over network, frames, tcp, mem or mem+tcp");
     }
     arguments.erase(arguments.begin(), arguments.begin() + 2);
   }

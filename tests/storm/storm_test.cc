@@ -24,8 +24,7 @@ std::vector<std::string> words_of(const std::string& text) {
 Plan plan_of(const std::string& text) { return or_throw(parse_plan(words_of(text))); }
 
 TEST(Plan, TextsAreReadBack) {
-  constexpr Over kAll[] = {Over::kNetwork, Over::kFrames, Over::kTcp,
-                           Over::kShm,     Over::kMem,    Over::kMixed};
+  constexpr Over kAll[] = {Over::kNetwork, Over::kFrames, Over::kTcp, Over::kMem, Over::kMixed};
   Schedules schedules;
   std::size_t faults = 0;
   for (std::uint64_t seed = 0; seed < 30 * kSeedsPerSchedule; seed += 7) {
@@ -56,7 +55,6 @@ TEST(Plan, ReportsErrors) {
       {"over=frames endpoint-window=17", "endpoint-window: expected at most 16 over frames"},
       {"restart:node=1,at=5,ns=5", "there is no restart over network"},
       {"over=tcp duplicate:node=1,peer=0,message=5", "there is no duplicate over tcp"},
-      {"over=frames blocked:node=1,peer=0,at=5", "there is no blocked over frames"},
   };
   for (const auto& [text, expected] : cases) {
     const auto plan = parse_plan(words_of(text));
@@ -101,7 +99,7 @@ class JudgeTest : public ::testing::Test {
   }
   void end(std::uint32_t node, Status status, std::uint32_t detector, std::uint32_t peer) {
     facts_.nodes[node].status = status;
-    facts_.nodes[node].cause = {status, detector, peer, false};
+    facts_.nodes[node].cause = {status, detector, peer};
     facts_.nodes[node].rounds = 0;
   }
   void end_all(Status status, std::uint32_t detector, std::uint32_t peer) {
@@ -322,8 +320,7 @@ TEST(Trial, DoesNotBelieveANodeThatRestarted) {
 
 #if ESPALIER_STORM_REAL
 TEST(Trial, RunsOverProviders) {
-  for (const std::string over :
-       {"tcp", "shm", "mem", "mem+tcp", "tcp key=1", "shm key=1", "mem+tcp key=1"}) {
+  for (const std::string over : {"tcp", "mem", "mem+tcp", "tcp key=1", "mem+tcp key=1"}) {
     const std::string plan =
         "topology=complete:4 collective=allreduce algorithm=ring N=2 deadline=50000000 over=" +
         over;

@@ -178,12 +178,6 @@ class Trial {
         timed_.push_back({fault.at_ns, i});
         timed_.push_back({fault.at_ns + fault.ns, i, true});
         break;
-      case Kind::kBlocked:
-        endpoint.blocked_at = std::min(endpoint.blocked_at, fault.at_ns);
-        endpoint.blocked_link = std::min(link_to(schedule_, fault.node, fault.peer),
-                                         static_cast<std::uint32_t>(endpoint.links()) - 1);
-        timed_.push_back({fault.at_ns, i});
-        break;
       case Kind::kDeaf:
         if (carrier_->take_fault(fault, i)) break;
         for (const std::uint32_t peer : schedule_.peers[fault.node]) {
@@ -224,7 +218,6 @@ class Trial {
     switch (fault.kind) {
       case Kind::kKill:
       case Kind::kRestart: kill(fault.node); break;
-      case Kind::kBlocked: kill(fault.peer); break;
       case Kind::kPause: node.pauses.push_back({now, now + fault.ns}); break;
       case Kind::kHiccup:
         for (std::uint64_t k = 0; k < fault.times; ++k) {

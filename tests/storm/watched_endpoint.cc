@@ -12,7 +12,7 @@ WatchedEndpoint::WatchedEndpoint(Endpoint& inner, std::function<std::uint64_t()>
       sent_(inner.links()) {}
 
 std::uint64_t WatchedEndpoint::next_ns() const {
-  std::uint64_t next = blocked_reported_ ? kNever : blocked_at;
+  std::uint64_t next = kNever;
   if (held_ == 0) return next;
   for (const Incoming& in : incoming) {
     if (!in.held.empty()) next = std::min(next, in.hold_until);
@@ -65,12 +65,11 @@ Status WatchedEndpoint::post_control(std::uint32_t link, const Control& control)
 // Whether the machine gets it now. What it does not get is lost, or kept for later.
 bool WatchedEndpoint::arrives(const Completion& completion, std::uint64_t now_ns) {
   if (completion.kind == Completion::Kind::kSent ||
-      completion.kind == Completion::Kind::kLinkDown ||
-      completion.kind == Completion::Kind::kReceptionBlocked) {
+      completion.kind == Completion::Kind::kLinkDown) {
     return true;
   }
   Incoming& in = incoming[completion.link];
-  if (now_ns >= in.cut_at || now_ns >= blocked_at) {
+  if (now_ns >= in.cut_at) {
     ++lost_;
     return false;
   }
@@ -86,20 +85,13 @@ bool WatchedEndpoint::poll(Completion& completion) {
   if (dead) return false;
   const std::uint64_t now_ns = now_();
   bool found = false;
-  if (now_ns >= blocked_at && !blocked_reported_) {
-    blocked_reported_ = found = true;
-    completion = Completion();
-    completion.kind = Completion::Kind::kReceptionBlocked;
-    completion.link = blocked_link;
-    completion.status = Status::kDeadLink;
-  }
   for (std::uint32_t link = 0; held_ > 0 && !found && link < incoming.size(); ++link) {
     Incoming& in = incoming[link];
     if (in.held.empty() || now_ns < in.hold_until) continue;
     completion = in.held.front();
     in.held.pop_front();
     found = !released_ || completion.kind == Completion::Kind::kControl;
-    if (now_ns < in.cut_at && now_ns < blocked_at) continue;
+    if (now_ns < in.cut_at) continue;
     if (found) ++lost_;
     found = false;
   }

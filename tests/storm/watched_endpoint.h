@@ -52,8 +52,6 @@ class WatchedEndpoint final : public ForwardingEndpoint {
 
   NodeClock clock;
   std::vector<Incoming> incoming;
-  std::uint64_t blocked_at = kNever;  // nothing arrives from then on, and this link is reported
-  std::uint32_t blocked_link = 0;
   // Called at the operation with this number: a post, or a completion of one.
   std::uint64_t strike_at_operation = kNever;
   std::function<void()> strike;
@@ -91,7 +89,7 @@ class WatchedEndpoint final : public ForwardingEndpoint {
   std::uint64_t operations_ = 0, moved_ns_ = 0, lost_ = 0, held_ = 0;
   std::vector<std::uint64_t> sent_;
   std::uint32_t activity_ = 0;
-  bool released_ = false, blocked_reported_ = false;
+  bool released_ = false;
   std::string violation_;
 };
 

@@ -12,19 +12,15 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <string>
 #include <system_error>
 
-#include "hal/ofi/sweep.h"
-
 namespace espalier::cluster {
 namespace {
 
-// The processes of the groups that have not ended.
-std::vector<pid_t> living_members(const std::vector<pid_t>& groups) {
-  std::vector<pid_t> members;
+// Whether any process of the groups has not ended.
+bool has_living_members(const std::vector<pid_t>& groups) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
@@ -39,9 +35,9 @@ std::vector<pid_t> living_members(const std::vector<pid_t>& groups) {
     pid_t parent = 0;
     pid_t group = 0;
     if (!(fields >> state >> parent >> group) || state == 'Z' || state == 'X') continue;
-    if (std::find(groups.begin(), groups.end(), group) != groups.end()) members.push_back(process);
+    if (std::find(groups.begin(), groups.end(), group) != groups.end()) return true;
   }
-  return members;
+  return false;
 }
 
 // The keeper's process. Other descriptors are closed: a reader of the launcher's output must not
@@ -67,15 +63,12 @@ std::vector<pid_t> living_members(const std::vector<pid_t>& groups) {
 }  // namespace
 
 void end_groups(const std::vector<pid_t>& groups) {
-  std::set<pid_t> members(groups.begin(), groups.end());
   while (true) {
-    const std::vector<pid_t> living = living_members(groups);
-    members.insert(living.begin(), living.end());
+    const bool has_living = has_living_members(groups);
     for (const pid_t group : groups) kill(-group, SIGKILL);
-    if (living.empty()) break;
+    if (!has_living) break;
     usleep(1000);
   }
-  for (const pid_t member : members) ofi::sweep_shared_memory(member);
 }
 
 Result<void> Keeper::start() {

@@ -9,8 +9,8 @@
 
 namespace espalier::cluster {
 
-// Kills all processes of the groups, waits until they have ended, and removes their files in
-// /dev/shm. A group's number must be unused or still belong to it.
+// Kills all processes of the groups, and waits until they have ended. A group's number must be
+// unused or still belong to it.
 void end_groups(const std::vector<pid_t>& groups);
 
 // A process that outlives the launcher: once the launcher has ended without stop(), for any reason,

@@ -22,7 +22,6 @@
 #include "base/open_files.h"
 #include "base/system_error.h"
 #include "espalier/hal/ofi/address.h"
-#include "hal/ofi/sweep.h"
 
 namespace espalier::cluster {
 namespace {
@@ -217,20 +216,6 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
   return {};
 }
 
-// libfabric's shm keeps pthread spin locks in the shared memory. Their words differ in meaning
-// between the libraries of two architectures: nodes of both would wait for ever.
-Result<void> NodeProcesses::check_machines() const {
-  if (options_.provider != "shm") return {};
-  const std::string first = members_.front().hello.machine;
-  for (std::uint32_t node = 1; node < members_.size(); ++node) {
-    const std::string machine = members_[node].hello.machine;
-    if (machine == first) continue;
-    return fail(name(0) + " runs on " + first + " and " + name(node) + " on " + machine +
-                ", which cannot share shm's locks; expected --provider tcp or mem");
-  }
-  return {};
-}
-
 // No collective runs between two releases: it might have other programs, or the same ones with
 // another meaning.
 Result<void> NodeProcesses::check_releases() const {
@@ -257,7 +242,6 @@ Result<void> NodeProcesses::check_releases() const {
 
 Result<void> NodeProcesses::wire_up() {
   if (auto greeted = await(Member::State::kHello); !greeted) return greeted;
-  if (auto alike = check_machines(); !alike) return alike;
   if (auto alike = check_releases(); !alike) return alike;
   std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const Member& member : members_) {
@@ -337,7 +321,6 @@ Result<void> NodeProcesses::come_back(std::uint32_t node) {
   Member& member = members_[node];
   if (member.channel >= 0) close(member.channel);
   end_groups({processes_[member.process].child});
-  if (member.pid > 0) ofi::sweep_shared_memory(member.pid);
   const control::Memory layout = member.memory.layout();
   member = Member{};
   if (auto spawned = spawn(node, node + 1, true); !spawned) return spawned;
@@ -396,9 +379,6 @@ void NodeProcesses::end() {
     while (serves && !has_ended(process) && monotonic_ns() < until) usleep(1000);
   }
   end_groups(groups);
-  for (const Member& member : members_) {
-    if (member.pid > 0) ofi::sweep_shared_memory(member.pid);
-  }
   keeper_.stop();
   for (const pid_t child : groups) {
     kill(child, SIGKILL);  // it may have left its group

@@ -157,8 +157,7 @@ class NodeProcesses {
   NodeProcesses() = default;
   NodeProcesses(const NodeProcesses&) = delete;
   NodeProcesses& operator=(const NodeProcesses&) = delete;
-  // Ends every process and removes their files in /dev/shm. If the launcher is killed, a Keeper
-  // does.
+  // Ends every process. If the launcher is killed, a Keeper does.
   ~NodeProcesses();
 
   // Starts and wires up all nodes.
@@ -202,7 +201,6 @@ class NodeProcesses {
   [[nodiscard]] std::uint32_t process_end(std::uint32_t first) const;
   // comes_back: the node is started again.
   [[nodiscard]] Result<void> spawn(std::uint32_t first, std::uint32_t end, bool comes_back = false);
-  [[nodiscard]] Result<void> check_machines() const;
   [[nodiscard]] Result<void> check_releases() const;
   [[nodiscard]] Result<void> start_processes();
   [[nodiscard]] Result<void> wire_up();

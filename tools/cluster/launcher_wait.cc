@@ -177,7 +177,6 @@ void NodeProcesses::take_packet(Member& member) {
         return refuse(member, wrong);
       }
       member.hello = packet.hello;
-      member.hello.machine[sizeof member.hello.machine - 1] = '\0';
       member.pid = packet.hello.pid;
       member.state = Member::State::kHello;
       if (packet.hello.version != control::kControlVersion) {

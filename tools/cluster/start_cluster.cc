@@ -75,7 +75,7 @@ int bind_status(const std::string& text, bool here) {
 void add_provider_option(Command command, cluster::LaunchOptions& options) {
   options.provider.clear();
   command.text("--provider", options.provider,
-               "The provider: tcp, shm, mem or another that 'espalier doctor' finds; default: "
+               "The provider: tcp, mem or another that 'espalier doctor' finds; default: "
                "the one that FI_PROVIDER names, otherwise tcp");
 }
 
@@ -90,7 +90,7 @@ void find_node(cluster::LaunchOptions& options) {
   const std::string& provider = options.provider;
   if (!ofi::has_fixed_links(provider)) {
     bad_input("--provider " + one_line(provider) +
-              " is for programs that join a job; expected tcp, shm, mem or another");
+              " is for programs that join a job; expected tcp, mem or another");
   }
   if (!ofi::binds_address(provider) && !options.address.empty()) {
     bad_input("--address is an IP to bind, and " + provider +
@@ -98,7 +98,7 @@ void find_node(cluster::LaunchOptions& options) {
   }
   if (options.authenticate_data && !ofi::authenticates_data(provider)) {
     bad_input("--authenticate-data: " + provider +
-              " cannot authenticate payloads; expected --provider tcp or shm");
+              " cannot authenticate payloads; expected --provider tcp");
   }
   // Nodes check these themselves, which saves the time that libfabric takes to start.
   if (provider == "tcp" || !ofi::binds_address(provider)) return;

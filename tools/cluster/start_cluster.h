@@ -15,8 +15,8 @@ void add_provider_option(Command command, cluster::LaunchOptions& options);
 
 // Completes `options.node_binary` (find_node_binary()) and `options.provider`
 // (ofi::choose_provider() with FI_PROVIDER). Throws Failure (bad input) if there is no such node,
-// if FI_PROVIDER contradicts the provider, or if the node refuses it; only providers other than tcp
-// and shm are tried.
+// if FI_PROVIDER contradicts the provider, or if the provider cannot serve; only providers other
+// than tcp and mem are tried.
 void find_node(cluster::LaunchOptions& options);
 
 // Throws Failure (bad input) if options.address, expanded for each node, is not a numeric IP, or if

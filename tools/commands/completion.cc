@@ -52,7 +52,7 @@ std::vector<OfferedValues> offered_values() {
        {"complete:", "mesh:", "torus:", "ring:", "hypercube:", "hyperx:", "dragonfly:", "crossbar:",
         "hosts:", "fattree:", "file:"}},
 #ifdef ESPALIER_WITH_OFI
-      {"--provider", {"tcp", "shm", "mem"}},
+      {"--provider", {"tcp", "mem"}},
 #endif
   };
 }

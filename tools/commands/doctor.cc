@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/variables.h"
+#include "hal/ofi/provider_refusal.h"
 #include "tools/cluster/node_call.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -41,8 +42,7 @@ bool is_of_libfabric(const ProviderSummary& provider) { return provider.name != 
 
 // Whether the provider drives a device, which locks the memory that it registers.
 bool locks_memory(const ProviderSummary& provider) {
-  constexpr std::string_view kOfSystemCalls[] = {"tcp", "net",     "shm",
-                                                 "udp", "sockets", ofi::kMemProvider};
+  constexpr std::string_view kOfSystemCalls[] = {"tcp", "net", "udp", ofi::kMemProvider};
   const std::string core = provider.served_by.substr(0, provider.served_by.find(';'));
   return serves(provider) && std::find(std::begin(kOfSystemCalls), std::end(kOfSystemCalls),
                                        core) == std::end(kOfSystemCalls);
@@ -65,7 +65,7 @@ HostReport examine(const DoctorArguments& arguments) {
   const auto given = or_bad_input(read_text(Variable::kFiProvider));
   const char* const filter = given ? given->c_str() : nullptr;
   report.filter = given.value_or("");
-  if (!arguments.provider.empty()) {
+  if (!arguments.provider.empty() && ofi::find_refusal(arguments.provider) == nullptr) {
     (void)or_bad_input(ofi::choose_provider(arguments.provider, filter));
   }
   const std::string node_binary = find_node_binary(arguments.node_binary);
@@ -159,8 +159,7 @@ void add_doctor(Command app) {
       "Prints each provider of libfabric's with its version, and mem, which is Espalier's own:\n"
       "whether Espalier can use it, what it offers, and otherwise what it lacks. Then the host's "
       "interfaces, limits, hugepages,\n"
-      "/dev/shm, copies between processes, clock, cores, TCP congestion control, launchers and "
-      "versions of libraries. A\n"
+      "clock, cores, TCP congestion control, launchers and versions of libraries. A\n"
       "line 'what to do' follows each problem.\n"
       "Examples:\n"
       "  espalier doctor\n"

@@ -314,7 +314,7 @@ constexpr const char* kMeasureExamples =
     "experiments:\n"
     "name as many receivers as there will be.\n"
     "Examples:\n"
-    "  espalier measure --provider shm\n"
+    "  espalier measure --provider mem\n"
     "  espalier measure --provider tcp --plot tcp.svg -o tcp.textproto\n"
     "  espalier run --bytes 64KiB --model tcp.textproto";
 

@@ -7,6 +7,12 @@ namespace {
 
 using OptionsCommand = Command;
 
+#ifdef ESPALIER_WITH_OFI
+constexpr char kShmRefusal[] =
+    "provider \"shm\": a peer that is stopped or killed can block all processes that share its "
+    "memory; expected mem, which joins the processes of one host";
+#endif
+
 TEST_F(OptionsCommand, RefusesWhatASelectionCannotHonour) {
   for (
       const Refusal& row : {
@@ -131,12 +137,14 @@ TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
            Refusal{"run good --image i --public-key private.pem",
                    "'private.pem' is a private key; expected its public key"},
            Refusal{"run good --image i", "expected one of --public-key FILE and --unsigned"},
-           Refusal{"run good --provider shm --address 127.0.0.1",
-                   "--address is an IP to bind, and shm binds none; expected --provider tcp"},
-           Refusal{"measure --provider shm --address 127.0.0.1", "shm binds none"},
-           Refusal{"run good --provider mem --address 127.0.0.1", "mem binds none"},
+           Refusal{"run good --provider mem --address 127.0.0.1",
+                   "--address is an IP to bind, and mem binds none; expected --provider tcp"},
+           Refusal{"measure --provider mem --address 127.0.0.1", "mem binds none"},
+           Refusal{"run good --provider shm", kShmRefusal},
+           Refusal{"run good --provider mem+shm", "\"mem+shm\": a peer that is stopped or killed"},
+           Refusal{"measure --provider shm", kShmRefusal},
            Refusal{"run good --provider mem --authenticate-data",
-                   "mem cannot authenticate payloads; expected --provider tcp or shm"},
+                   "mem cannot authenticate payloads; expected --provider tcp"},
        }) {
     expect_refused(row.arguments, row.words);
   }

@@ -7,8 +7,6 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,8 +28,6 @@ namespace {
 constexpr rlim_t kMinFiles = 1024;
 constexpr rlim_t kMinProcesses = 256;
 constexpr rlim_t kMinFileBytes = rlim_t{64} << 20;  // as hal/mem/host/access.cc
-// Twelve endpoints over shm.
-constexpr std::uint64_t kMinSharedBytes = 64'000'000;
 // A clock that the C library reads without a system call takes 20 to 60 ns.
 constexpr double kMaxClockNs = 250;
 
@@ -90,7 +86,7 @@ HostFact file_size_fact() {
   getrlimit(RLIMIT_FSIZE, &limit);
   HostFact fact{"file size", limits_text(limit, bytes_text), "", ""};
   if (limit.rlim_cur < kMinFileBytes) {
-    fact.problem = "memory that processes share counts as a file, so mem and shm cannot serve";
+    fact.problem = "memory that processes share counts as a file, so mem cannot serve";
     fact.remedy = limit_remedy(limit, "f", "fsize", kMinFileBytes);
   }
   return fact;
@@ -136,61 +132,6 @@ HostFact hugepages_fact() {
               words["Hugepagesize"] +
               "); transparent: " + (is_known ? mode.substr(begin + 1, end - begin - 1) : "unknown"),
           "", ""};
-}
-
-HostFact shared_memory_fact() {
-  struct statvfs about {};
-  HostFact fact{"/dev/shm", "none", "", ""};
-  if (statvfs("/dev/shm", &about) != 0) {
-    fact.problem = std::string("the provider shm keeps its queues there: ") + std::strerror(errno);
-    fact.remedy = "mount -t tmpfs tmpfs /dev/shm, or use tcp";
-    return fact;
-  }
-  const std::uint64_t free = std::uint64_t{about.f_bavail} * about.f_frsize;
-  fact.value =
-      bytes_text(free) + " free of " + bytes_text(std::uint64_t{about.f_blocks} * about.f_frsize);
-  if (access("/dev/shm", R_OK | W_OK | X_OK) != 0) {
-    fact.problem = std::string("this user cannot make files there: ") + std::strerror(errno);
-    fact.remedy = "chmod 1777 /dev/shm, or use tcp";
-  } else if (free < kMinSharedBytes) {
-    fact.problem = "each endpoint over shm takes 5.5 MB of it";
-    fact.remedy =
-        "mount -o remount,size=1G /dev/shm (containers: --shm-size=1g), remove files there, or "
-        "use tcp";
-  }
-  return fact;
-}
-
-// Reads a word of the parent from a child, as ranks that the launcher started read from each other.
-// 0, or why the kernel refuses.
-int copy_status() {
-  int word = 7;
-  const pid_t parent = getpid();
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child < 0) return errno;
-  if (child == 0) {
-    int copied = 0;
-    iovec to{&copied, sizeof copied}, from{&word, sizeof word};
-    const ssize_t size = process_vm_readv(parent, &to, 1, &from, 1, 0);
-    _exit(size == static_cast<ssize_t>(sizeof word) ? 0 : std::min(errno, 255));
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : EFAULT;
-}
-
-HostFact copies_fact() {
-  const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
-  const std::string setting =
-      scope.empty() ? "no kernel.yama.ptrace_scope" : "kernel.yama.ptrace_scope = " + scope;
-  const int status = copy_status();
-  if (status == 0) return {"copies between processes", "allowed (" + setting + ")", "", ""};
-  return {"copies between processes", "refused (" + setting + ")",
-          std::string("shm copies long messages twice, because process_vm_readv fails: ") +
-              std::strerror(status),
-          "sysctl kernel.yama.ptrace_scope=0; in a container, also --cap-add SYS_PTRACE"};
 }
 
 // Opens a file of the parent from a child, as ranks over mem open each other's memory. 0, or why
@@ -333,10 +274,9 @@ std::vector<HostFact> interface_facts() {
 
 std::vector<HostFact> host_facts(bool locks_memory) {
   std::vector<HostFact> facts = interface_facts();
-  for (HostFact& fact : std::vector<HostFact>{files_fact(), file_size_fact(), processes_fact(),
-                                              locked_memory_fact(locks_memory), hugepages_fact(),
-                                              shared_memory_fact(), mapping_fact(), copies_fact(),
-                                              clock_fact(), cores_fact(), congestion_fact()}) {
+  for (HostFact& fact : std::vector<HostFact>{
+           files_fact(), file_size_fact(), processes_fact(), locked_memory_fact(locks_memory),
+           hugepages_fact(), mapping_fact(), clock_fact(), cores_fact(), congestion_fact()}) {
     facts.push_back(std::move(fact));
   }
   return facts;

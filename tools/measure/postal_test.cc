@@ -151,7 +151,7 @@ TEST(Postal, LinesHaveNoNegativeParts) {
 
 Measured two_sizes() {
   Measured measured;
-  measured.provider = "shm";
+  measured.provider = "mem";
   measured.repetitions = 3;
   measured.receivers = {1, 2};
   for (const std::uint64_t bytes : {8u, 4096u}) {
@@ -224,7 +224,7 @@ TEST(MeasuredModel, MedianHasItsInterval) {
 
 TEST(MeasuredModel, StreamsTellTheOverheadFromAlpha) {
   Measured measured;
-  measured.provider = "shm";
+  measured.provider = "mem";
   measured.processors = measured.ranks_on_host = 2;
   for (const std::uint64_t bytes : {8u, 1000u}) {
     MeasuredSize size;

@@ -1,7 +1,5 @@
 // Whether a run fits this machine's memory.
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -18,29 +16,6 @@ namespace {
 // Size of a slot of libfabric's endpoints. A lane has a slot for each step of the window, in both
 // directions (hal/ofi).
 constexpr std::uint64_t kEagerBytes = 16384;
-
-// Memory of an endpoint in /dev/shm under libfabric's shm; its owner maps the same amount.
-constexpr std::uint64_t kSharedBytes = 5'500'000;
-
-std::uint64_t endpoint_count(const planner::LoadedSchedule& schedule,
-                             const std::vector<tools::LinkTable>& tables) {
-  std::uint64_t count = tables.empty() ? schedule.programs.size() : 0;
-  for (const tools::LinkTable& table : tables) count += tools::endpoints(table);
-  return count;
-}
-
-// Nodes that find /dev/shm too full have no provider "shm", and one that writes to it gets a bus
-// error where it is full: which of them comes first is a matter of luck.
-void check_shared_memory(std::uint64_t endpoints) {
-  struct statvfs about {};
-  if (statvfs("/dev/shm", &about) != 0) return;
-  const std::uint64_t free = std::uint64_t{about.f_bavail} * about.f_frsize;
-  if (endpoints * kSharedBytes <= free) return;
-  tools::bad_input("/dev/shm has " + std::to_string(free / 1'000'000) + " MB free, and " +
-                   tools::counted(endpoints, "endpoint") + " over shm take " +
-                   std::to_string(endpoints * kSharedBytes / 1'000'000) +
-                   " MB of it; expected a larger one, or --provider tcp");
-}
 
 // Memory of a node's endpoint. Under mem each link has an inbox in the node's memory, whatever its
 // lanes.
@@ -77,9 +52,6 @@ std::uint64_t needed(const RunOptions& options, const planner::LoadedSchedule& s
     longest = std::max(longest, reference::result_bytes(what, program.node));
     sum += reference::result_bytes(what, program.node);
   }
-  if (options.launch.provider == ofi::kShmProvider) {
-    sum += endpoint_count(schedule, tables) * kSharedBytes;
-  }
   // One result to compare with; the result of a scan accumulates from rank to rank in 64 bits per
   // element.
   const bool scan = what.collective == Collective::kScan || what.collective == Collective::kExscan;
@@ -91,9 +63,6 @@ std::uint64_t needed(const RunOptions& options, const planner::LoadedSchedule& s
 void check_memory(const RunOptions& options, const planner::LoadedSchedule& schedule,
                   const std::vector<tools::LinkTable>& tables,
                   const reference::ReferenceInput& what, std::uint64_t most) {
-  if (options.launch.provider == ofi::kShmProvider) {
-    check_shared_memory(endpoint_count(schedule, tables));
-  }
   const std::uint64_t available = tools::available_memory();
   if (needed(options, schedule, tables, what, most) <= available) return;
   if (!what.counts.empty()) {

@@ -12,7 +12,6 @@
 
 #include "base/testing/results.h"
 #include "espalier/hal/ofi/address.h"
-#include "hal/ofi/sweep.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {
@@ -139,7 +138,6 @@ int EndpointProcesses::join() {
   for (const Child& child : children_) {
     int status = 0;
     waitpid(child.pid, &status, 0);
-    if (child.killed) sweep_shared_memory(child.pid);
     if (child.killed) continue;
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }

@@ -29,7 +29,7 @@ class ProcessesTest : public testing::TestWithParam<std::tuple<const char*, bool
   }
 };
 INSTANTIATE_TEST_SUITE_P(Providers, ProcessesTest,
-                         testing::Combine(testing::Values("tcp", "shm"), testing::Bool()),
+                         testing::Combine(testing::Values("tcp", "mem"), testing::Bool()),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) +
                                   (std::get<1>(info.param) ? "_hop_by_hop" : "");

@@ -34,7 +34,7 @@ constexpr Job kJobs[] = {{Collective::kBroadcast, "two-tree"},
 using Mode = std::tuple<const char*, bool>;  // provider, hop by hop
 class HeapTest : public testing::TestWithParam<Mode> {};
 INSTANTIATE_TEST_SUITE_P(Providers, HeapTest,
-                         testing::Combine(testing::Values("tcp", "shm"), testing::Bool()),
+                         testing::Combine(testing::Values("tcp", "mem"), testing::Bool()),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) +
                                   (std::get<1>(info.param) ? "_hop_by_hop" : "");

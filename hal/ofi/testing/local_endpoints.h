@@ -1,8 +1,6 @@
 #pragma once
 // For tests and benchmarks: several connected endpoints in one process.
 
-#include <rdma/fabric.h>
-
 #include <memory>
 #include <string>
 #include <thread>
@@ -32,12 +30,6 @@ namespace espalier::ofi {
     config.lanes.push_back(node < peer ? lower : Config::Lanes{lower.in, lower.out});
   }
   return config;
-}
-
-// Whether an endpoint of a program with the interposer says that its spin locks are bounded:
-// it does not find the lock of libfabric 2.x's shm.
-[[nodiscard]] inline bool finds_spin_locks(const std::string& provider) {
-  return provider != "shm" || FI_MAJOR(fi_version()) < 2;
 }
 
 struct LocalEndpoints {

@@ -1,7 +1,7 @@
 // Measures ping-pong latency and streaming bandwidth over the endpoint and over a plain TCP socket,
 // interleaved, and prints medians and ratios. Then measures a ring of many processes.
 //
-//   ofi-bench [tcp|shm] [repetitions]
+//   ofi-bench [tcp|mem] [repetitions]
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

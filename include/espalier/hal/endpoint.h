@@ -35,9 +35,6 @@ struct Cause {
   Status status = Status::kOk;  // kDeadLink, kMismatch, ...; kOk: no cause
   std::uint32_t detector = 0;   // the node that detected it
   std::uint32_t peer = 0;  // the node at the other end of the link that is dead, disagrees, ...
-  // The detector cannot receive (kReceptionBlocked), so it cannot adopt another cause: this one
-  // takes precedence.
-  bool reception_blocked = false;
 };
 
 // The kind of a control. kProbe: a keepalive probe, which asks whether the peer lives. kAnswer:
@@ -63,10 +60,6 @@ struct Completion {
     kUnexpected,  // Unexpected message: link, tag. Reported at most once per message.
     kControl,     // A control arrived: link, control.
     kLinkDown,    // The fabric reports this link broken; posts on it will not complete: link.
-    // link, status. kDeadLink: this endpoint cannot receive on any link, because the peer on `link`
-    // stopped or died and may still hold the shared queue lock. kOk: that peer no longer blocks
-    // reception.
-    kReceptionBlocked,
   };
   Kind kind = Kind::kSent;
   std::uint32_t link = 0;

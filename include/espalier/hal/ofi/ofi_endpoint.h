@@ -4,15 +4,6 @@
 //
 // Messages are RMA writes with immediate data into registered memory; one credit flows back, and no
 // libfabric receive is ever posted.
-//
-// **Over the provider "shm", link the library espalier-spin-lock-interposer into the program**
-// (dependency and pkg-config file of the same name; docs/using.md). libfabric keeps each endpoint's
-// queue behind a spin lock in shared memory, and waits for that lock without limit. Without the
-// interposer, a peer that is stopped or killed while it holds such a lock can make this process
-// hang inside libfabric. No deadline ends that, and no kReceptionBlocked reports the peer.
-// Everything else works. The interposer replaces the whole process's pthread_spin_lock,
-// pthread_spin_trylock and pthread_spin_unlock; the endpoint library alone replaces nothing. Other
-// providers do not need it.
 
 #include <array>
 #include <cstdint>
@@ -36,9 +27,9 @@ class SharedFabric;
 
 // The parameters of OfiEndpoint::open().
 struct Config {
-  // "tcp" (named "net" in libfabric 1.17), "shm", or any other libfabric name; "mem": memory that
-  // processes of one host share, without libfabric; "mem+NAME": mem between processes of one host,
-  // NAME between hosts.
+  // "tcp" (named "net" in libfabric 1.17), or any other libfabric name except "shm"; "mem": memory
+  // that processes of one host share, without libfabric; "mem+NAME": mem between processes of one
+  // host, NAME between hosts.
   std::string provider = "tcp";
   std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp). mem refuses one.
   // For "mem+NAME": processes with the same text share memory. Empty: as the kernel says, which
@@ -59,8 +50,8 @@ struct Config {
   std::uint32_t window = 16;
   // Maximum size of an eager message. A larger one needs a clear to send: a write of its own, and
   // on tcp a system call, so copying 16 KiB is cheaper. With a job secret, both ends also compute
-  // the code of an eager payload. 0: the default, which is 16384, with a job secret 8192, over mem
-  // 4096, and over shm the size that the provider copies in one piece.
+  // the code of an eager payload. 0: the default, which is 16384, with a job secret 8192, and over
+  // mem 4096.
   std::uint32_t eager_bytes = 0;
   // 0: the links are those of `peers`, and connect() connects them. Otherwise the endpoint starts
   // without links, `peers` and `lanes` are empty, the fabric routes, and add_link() adds links, one
@@ -79,9 +70,8 @@ struct Config {
   // authenticated (docs/security.md). All nodes of a job must have the same.
   bool has_secret = false;
   Secret secret = {};
-  // Also authenticates the payload of long messages and of messages over shm, where it is complete;
-  // one that was changed completes with kCorrupt. Needs a secret. All nodes of a job must have the
-  // same. mem refuses it.
+  // Also authenticates the payload of long messages, where it is complete; one that was changed
+  // completes with kCorrupt. Needs a secret. All nodes of a job must have the same. mem refuses it.
   bool authenticate_data = false;
 };
 
@@ -138,11 +128,6 @@ class OfiEndpoint {
   // Config.connect_deadline_ns of the first call for its link.
   [[nodiscard]] virtual Result<bool> connect_links(std::span<const std::uint32_t> links) = 0;
 
-  // Whether every wait for a spin lock is bounded, even if a stopped or killed peer holds the lock.
-  // Call when the links are connected. Always true except over shm. Over shm it is true if the
-  // program is linked with espalier-spin-lock-interposer and the locks of this libfabric version
-  // were found.
-  [[nodiscard]] virtual bool spin_locks_bounded() const = 0;
   // Gives the job secret that Config did not have. Errors: the addresses of peers were given
   // before.
   [[nodiscard]] virtual Result<void> set_secret(const Secret& secret) = 0;

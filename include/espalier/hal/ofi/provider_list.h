@@ -11,9 +11,8 @@
 
 namespace espalier::ofi {
 
-// libfabric's provider of links through shared memory, between the processes of one host.
-inline constexpr const char* kShmProvider = "shm";
-// Espalier's own provider of such links (hal/mem), which needs no libfabric.
+// Espalier's own provider of links through shared memory, between the processes of one host
+// (hal/mem). It needs no libfabric.
 inline constexpr const char* kMemProvider = "mem";
 
 // Whether an endpoint over this provider binds an IP address.
@@ -51,7 +50,8 @@ struct ProviderList {
 // Returns the provider to use: `given` (empty: the user named none), otherwise the one that
 // `filter` names, otherwise tcp. `filter` is the value of FI_PROVIDER, or null: one name, several
 // between commas (tcp if it is among them, otherwise the first), or ^ and names that it excludes.
-// Error: `filter` hides the provider from libfabric. It cannot hide mem.
+// Errors: a provider of libfabric's that is known not to serve, such as shm; `filter` hides the
+// provider from libfabric. It cannot hide mem.
 [[nodiscard]] Result<std::string> choose_provider(const std::string& given, const char* filter);
 
 // Returns the provider that also uses memory between processes of one host: "mem+tcp" for "tcp". A

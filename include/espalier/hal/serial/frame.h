@@ -87,14 +87,13 @@ namespace data {
 inline constexpr Field kOffset = {0, 4};  // in the message, bytes
 }  // namespace data
 
-// The body of control `number` of its kind. Byte 3 is 0.
+// The body of control `number` of its kind. Bytes 2 and 3 are 0.
 namespace control {
-inline constexpr Field kKind = {0, 1};              // ControlKind
-inline constexpr Field kStatus = {1, 1};            // Cause::status
-inline constexpr Field kReceptionBlocked = {2, 1};  // Cause::reception_blocked
-inline constexpr Field kNumber = {4, 4};            // Control::number
-inline constexpr Field kDetector = {8, 4};          // Cause::detector
-inline constexpr Field kPeer = {12, 4};             // Cause::peer
+inline constexpr Field kKind = {0, 1};      // ControlKind
+inline constexpr Field kStatus = {1, 1};    // Cause::status
+inline constexpr Field kNumber = {4, 4};    // Control::number
+inline constexpr Field kDetector = {8, 4};  // Cause::detector
+inline constexpr Field kPeer = {12, 4};     // Cause::peer
 }  // namespace control
 
 // The trailer of a frame with a code. The numbers belong to the header, which has no room for them.

@@ -107,7 +107,6 @@ class SerialLink {
     static constexpr std::uint32_t kTold = kGone << kControlKinds;
     std::uint16_t state : 3 * kControlKinds;
     std::uint16_t status : 6;  // a Status
-    std::uint16_t reception_blocked : 1;
     std::uint8_t version[kControlKinds];
     std::uint8_t heard[kControlKinds];  // newest control taken from the peer
 

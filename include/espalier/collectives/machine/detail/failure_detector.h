@@ -77,10 +77,6 @@ class FailureDetector {
   void handle_control(std::uint32_t link, const Control& control);
   // Notes that the fabric reports `link` as down: probes it at once.
   void note_link_down(std::uint32_t link);
-  // Notes that the peer on `link` blocks this node's reception, or no longer does. While any peer
-  // blocks it, no link is declared dead for silence. After D/4 the first such link becomes the
-  // cause.
-  void note_blocked(std::uint32_t link, bool blocks);
 
   // Notes that this node detected the failure `status` on its link to node `peer`; `peer` is this
   // node itself for a failure that is not on a link. Only the first failure counts.
@@ -120,7 +116,6 @@ class FailureDetector {
   void adopt(const Cause& cause);
   void send_controls();
   void look_at_links(bool drained);
-  void restart_replies();
 #if ESPALIER_PROGRAM_HOOKS
   [[nodiscard]] std::uint32_t quiet_units() const;
   void take_quiet_units(std::uint32_t units);
@@ -139,8 +134,7 @@ class FailureDetector {
   std::uint64_t next_due_ = 0;  // nothing is due earlier
   std::uint64_t moved_at_ = 0;  // last progress of the machine
   std::uint64_t end_at_ = 0;  // end of the time in which a smaller cause is accepted; 0: not known
-  std::uint64_t blocked_cause_at_ = 0;  // time at which blocked reception becomes the cause
-  LinkSet awaited_, down_, blocking_, answers_, causes_, probes_;
+  LinkSet awaited_, down_, answers_, causes_, probes_;
   LinkSet waits_;  // noted since the last run(): they begin
   std::uint32_t links_count_ = 0;
   std::uint32_t probe_word_ = 0;
