@@ -31,7 +31,8 @@ Job::Job(JoinOptions options, std::shared_ptr<bootstrap::Bootstrap> members)
     : options_(std::move(options)),
       members_(std::move(members)),
       idle_pause_(std::min(kMaxIdlePause, options_.deadline / kIdlePausesPerDeadline)) {
-  if (members_->size() > 1) thread_ = start_thread();
+  // Without members: in tests of what a job keeps.
+  if (members_ != nullptr && members_->size() > 1) thread_ = start_thread();
 }
 
 Job::~Job() { end_thread(); }
