@@ -12,6 +12,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/algorithms/prototype_values.h"
 #include "tests/algorithms/replay.h"

@@ -9,6 +9,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
+#include "espalier/collectives/search.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
