@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "collectives/machine/testing/scripted_endpoint.h"
 
@@ -321,6 +322,95 @@ TEST_F(FailureDetectorDeathTest, OnlyLinksHavePeers) {
   EXPECT_DEATH((void)detector.peer(links), "expected link < links_count_");
 }
 #endif
+
+// Peers whose programs compute. A reply counts in units of 2^16 ns.
+class ProgramsTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kUnit = 1 << 16, kDeadline = 64 * kUnit;
+
+  ProgramsTest() : endpoint(5, {7, 9, 11}) {
+    endpoint.time = begin;
+    detector.init(endpoint, kDeadline);
+    detector.wait_for_programs([](void* context) { return *static_cast<std::uint64_t*>(context); },
+                               &quiet_ns);
+  }
+  void poll_at(std::uint64_t units) {
+    endpoint.time = begin + units * kUnit;
+    Completion completion;
+    while (endpoint.poll(completion)) detector.handle_control(completion.link, completion.control);
+    detector.run(true);
+  }
+  void tell(std::uint32_t link, ControlKind kind, std::uint32_t number) {
+    Control control;
+    control.kind = kind;
+    control.number = number;
+    endpoint.tell(link, control);
+  }
+  // The numbers of the replies on the link.
+  [[nodiscard]] std::vector<std::uint32_t> replies(std::uint32_t link) const {
+    std::vector<std::uint32_t> numbers;
+    for (const auto& [to, control] : endpoint.controls) {
+      if (to == link && control.kind == ControlKind::kAnswer) numbers.push_back(control.number);
+    }
+    return numbers;
+  }
+
+  ScriptedEndpoint endpoint;
+  FailureDetector detector;
+  std::uint64_t begin = 1'000'000'000, quiet_ns = 0;
+};
+
+TEST_F(ProgramsTest, AReplySaysForHowLongNothingMoved) {
+  poll_at(0);
+  tell(0, ControlKind::kProbe, 3);
+  poll_at(1);
+  quiet_ns = 5 * kUnit;
+  tell(0, ControlKind::kProbe, 3);
+  poll_at(2);
+  detector.await(1);
+  poll_at(3);
+  tell(0, ControlKind::kProbe, 3);
+  poll_at(10);
+  EXPECT_EQ(replies(0), (std::vector<std::uint32_t>{0, 5, 7}));
+}
+
+TEST_F(ProgramsTest, AProgramThatRunsIsAwaitedForAnyTime) {
+  poll_at(0);
+  detector.await(1);
+  for (std::uint64_t time = 0; time < 100 * 64; time += 4) {
+    tell(1, ControlKind::kAnswer, 0);
+    poll_at(time);
+    ASSERT_FALSE(detector.failed()) << time;
+  }
+}
+
+TEST_F(ProgramsTest, PeersThatOnlyWaitAreStalled) {
+  poll_at(0);
+  detector.await(1);
+  for (std::uint32_t time = 0; time < 7 * 64 / 4; time += 4) {
+    tell(1, ControlKind::kAnswer, time);
+    poll_at(time);
+    ASSERT_FALSE(detector.failed()) << time;
+  }
+  tell(1, ControlKind::kAnswer, 7 * 64 / 4);
+  poll_at(7 * 64 / 4);
+  EXPECT_EQ(detector.cause().status, Status::kStalled);
+}
+
+// What is new goes on at once to the peer that has probed, and not again when it comes round.
+TEST_F(ProgramsTest, NewsGoesOnAtOnce) {
+  poll_at(0);
+  detector.await(1);
+  poll_at(0);
+  tell(0, ControlKind::kProbe, 3);
+  poll_at(40);
+  tell(1, ControlKind::kAnswer, 0);
+  poll_at(41);
+  tell(1, ControlKind::kAnswer, 0);
+  poll_at(42);
+  EXPECT_EQ(replies(0), (std::vector<std::uint32_t>{40, 0}));
+  EXPECT_TRUE(replies(2).empty());
+}
 
 }  // namespace
 }  // namespace espalier
