@@ -174,7 +174,7 @@ class Pages:
         table = (self.root / "collectives/algorithms/algorithms.cc").read_text()
         for name, collective, function in re.findall(r'\{"([\w-]+)", (?:Collective::)?k(\w+), (\w+),', table):
             self.generators[name, re.sub("(?<=[a-z])(?=[A-Z])", "-", collective).lower()] = function
-        for file in sorted((self.root / "collectives/algorithms").rglob("*.cc")):
+        for file in sorted(file for folder in ("algorithms", "search") for file in (self.root / "collectives" / folder).rglob("*.cc")):
             for function in re.findall(r"^(?:Status|Result<Programs>) (\w+)\(const", file.read_text(), re.M):
                 self.sources.setdefault(function, file.relative_to(self.root).as_posix())
 
@@ -420,7 +420,7 @@ class Pages:
         for entry in self.entries_of(name):
             function = self.generators.get((name, entry["collective"]), re.sub(r"\W", "_", f"{name}_{entry['collective']}"))
             if function not in self.sources:
-                raise Wrong(f"no file of collectives/algorithms defines {function}(), the generator of {entry['collective']} by {name}")
+                raise Wrong(f"no file of collectives/algorithms and collectives/search defines {function}(), the generator of {entry['collective']} by {name}")
             functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; "
                                      f"`{self.sources[function]}:{function}`", "", "  ") + "\n")
         more = self.words[name].get("source", "")

@@ -54,7 +54,8 @@ class Changes(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         shutil.copytree(ROOT / "docs/algorithms", self.root / "docs/algorithms")
-        shutil.copytree(ROOT / "collectives/algorithms", self.root / "collectives/algorithms")
+        for folder in ("algorithms", "search"):
+            shutil.copytree(ROOT / "collectives" / folder, self.root / "collectives" / folder)
         shutil.copy(ROOT / "README.md", self.root)
         self.folder = self.root / "docs/algorithms"
         self.pages = algorithm_pages.Pages(PROGRAM, self.root)
