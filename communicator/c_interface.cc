@@ -272,8 +272,11 @@ int espalier_leave(espalier_comm* comm) {
   return without_exceptions([&] {
     if (comm == nullptr) return int{ESPALIER_OK};
     const std::unique_ptr<espalier_comm> ends(comm);
+    const Status failed = comm->communicator.cause().status;  // it has none once it has left
     const auto left = comm->communicator.leave();
-    return left ? int{ESPALIER_OK} : fails(*comm, left.error());
+    if (left) return int{ESPALIER_OK};
+    const int status = failed == Status::kOk ? ESPALIER_BACK_END : static_cast<int>(failed);
+    return fails(status, left.error().message);
   });
 }
 void* espalier_allocate(std::size_t bytes) { return espalier::allocate(bytes); }

@@ -111,8 +111,8 @@ TEST(CInterface, BadArgumentsAreNamed) {
   EXPECT_EQ(espalier_join(nullptr, nullptr), ESPALIER_BAD_ARGUMENT);
   EXPECT_EQ(espalier_wait(nullptr), ESPALIER_OK);
   espalier_plan_free(nullptr);
-  espalier_leave(world);
-  espalier_leave(nullptr);
+  EXPECT_EQ(espalier_leave(world), ESPALIER_OK);
+  EXPECT_EQ(espalier_leave(nullptr), ESPALIER_OK);
 }
 
 TEST(CInterface, StructsOfOtherHeaders) {

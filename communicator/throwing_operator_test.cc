@@ -206,7 +206,7 @@ TEST(ThrowingOperator, IsAnErrorOfACallInC) {
                   nullptr)
             << espalier_error();
         EXPECT_EQ(espalier_cause_of(comm).status, ESPALIER_BAD_OPERATOR);
-        espalier_leave(comm);
+        EXPECT_EQ(espalier_leave(comm), ESPALIER_BAD_OPERATOR);
       },
       with_short_deadline);
 }
