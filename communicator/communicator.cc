@@ -132,12 +132,12 @@ Result<std::string> provider_of(const JoinOptions& options) {
 // of memory leaves the library.
 template <typename Function>
 auto guarded(Channel* channel, const char* object, Function function) -> decltype(function()) {
-  const char* const expected = std::string_view(object) == "plan"
-                                   ? "; expected the object that it was moved to"
-                                   : ", or has left; expected one that join() or split() returned";
   if (channel != nullptr) return channel->guard(function);
   try {
-    return fail("this " + std::string(object) + " was moved from" + expected);
+    const bool is_plan = std::string_view(object) == "plan";
+    return fail("this " + std::string(object) + " was moved from" +
+                (is_plan ? "; expected the object that it was moved to"
+                         : ", or has left; expected one that join() or split() returned"));
   } catch (const std::bad_alloc&) {
     return fail(communicator::memory_error(""));
   }

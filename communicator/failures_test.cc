@@ -286,6 +286,8 @@ TEST(Communicator, RanksThatAwaitEachOtherAreStalled) {
           Communicator& own = world.rank() == 0 ? *first : *second;
           EXPECT_FALSE(own.barrier());
           EXPECT_EQ(own.cause().status, Status::kStalled);
+          EXPECT_EQ(message(own.leave()).find("the communicator failed before: stalled"), 0u);
+          EXPECT_EQ(own.size(), 0u);
         },
         [&](JoinOptions& options, std::uint32_t) {
           options.provider = provider;

@@ -83,7 +83,8 @@ class Job {
  private:
   [[nodiscard]] std::thread start_thread();
   void progress_forever();
-  // Sleeps until the thread is called, for kProgressPause at most if `hurries`.
+  // Sleeps until the thread is called: kProgressPause at most if a progress thread has work (a
+  // collective in progress, or one of the `kept` channels), otherwise idle_pause_.
   void pause(std::size_t kept);
   // Makes progress on all channels, and ends those that have left. Returns how many are kept.
   std::size_t progress_leaving(bool skips_used = false);
