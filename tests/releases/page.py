@@ -2,7 +2,8 @@
 """docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases, what was built with other compilers
 and options, and the Debian packages.
 
-page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, testlog.json, packages.log) in runs.json, and prints its row
+page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, their .times, testlog.json, packages.log) in runs.json, and
+                                  prints its row
 page.py --failed RELEASE          prints build and name of each test that failed in the release's run
 page.py --record-passed RELEASE FOLDER
                                   keeps which of these passed when run.sh --failed ran them (passed.log)
@@ -45,7 +46,8 @@ HEAD = """# Releases of Debian, compilers, and libfabric
 Written by `tests/releases/page.py --write` from what the commands below kept in `tests/releases`. As root, `tests/releases/run.sh RELEASE` made a
 bare root of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept
 what came of it. `tests/releases/run.sh RELEASE --failed` fetches the mends into that root, and runs the failed tests once more.
-[Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
+[Elsewhere](../using.md#systems-other-than-debian) what is needed is a table. Seconds (s) are those that two processors worked / that a clock showed,
+with the packages' installation.
 
 """
 MPI = """
@@ -104,6 +106,7 @@ def read_run(folder):
     held = (folder / "run.log").read_text().splitlines()[-1:] == ["every check held"]
     return {"date": datetime.date.today().isoformat(), "run": "every check held" if held else "failed",
             "versions": {name: installed.get(package, "none") for name, package in PACKAGES.items()},
+            "seconds": {name: [int(word) for word in (folder / f"{name}.times").read_text().split()] for name in ("run", "test")},
             "passed": int(totals[1]), "failed": int(totals[2]), "skipped": int(totals[3] or 0),
             "mpi": {name: tests.get(name, "not built") for name in mpi_tests()},
             "skips": [line.removeprefix("skipped: ") for line in lines if line.startswith("skipped: ")],
@@ -112,7 +115,11 @@ def read_run(folder):
 
 def cells_of(release, run):
     return [release, run["date"], *(run["versions"][name] for name in PACKAGES), run["run"], f"{run['passed']:,}", f"{run['failed']:,}",
-            f"{run['skipped']:,}"]
+            f"{run['skipped']:,}", *(seconds_of(run, name) for name in ("run", "test"))]
+
+
+def seconds_of(run, name):
+    return " / ".join(f"{seconds:,}" for seconds in run["seconds"][name]) if "seconds" in run else ""
 
 
 def row_of(cells):
@@ -120,7 +127,7 @@ def row_of(cells):
 
 
 def page_of(runs):
-    columns = ["Debian", "date", *PACKAGES, "`./run.sh`", "`./test.sh`: passed", "failed", "skipped"]
+    columns = ["Debian", "date", *PACKAGES, "`./run.sh`", "`./test.sh`: passed", "failed", "skipped", "`./run.sh`: s", "`./test.sh`: s"]
     text = HEAD + row_of(columns) + row_of(["---"] * len(columns))
     text += "".join(row_of(cells_of(release, runs[release])) if release in runs else row_of([release, "not run", *[""] * (len(columns) - 2)])
                     for release in RELEASES)

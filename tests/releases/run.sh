@@ -99,6 +99,25 @@ in_root() {
   ' sh "$folder/root" "$@"
 }
 
+# timed NAME COMMAND...: in_root, with output in NAME.log and, in NAME.times, seconds: what processors worked, then what a clock showed.
+timed() {
+  log=$folder/$1
+  shift
+  (
+    begin=$(date +%s)
+    status=0
+    in_root "$@" >"$log.log" 2>&1 || status=$?
+    end=$(date +%s)
+    # In a pipe it would be another shell's.
+    times >"$log.times"
+    awk -v wall=$((end - begin)) '
+      NR == 2 { for (k = 1; k <= 2; k++) { split($k, part, "[ms]"); sum += part[1] * 60 + part[2] } printf "%.0f %d\n", sum, wall }
+    ' "$log.times" >"$log.part"
+    mv "$log.part" "$log.times"
+    exit $status
+  )
+}
+
 make_root
 # One that was kept still has what was built.
 if [ ! -d "$folder/root/root/espalier" ]; then
@@ -108,7 +127,7 @@ git -C "$folder/root/root/espalier" fetch -q --depth 1 "file://$sources" "$commi
 git -C "$folder/root/root/espalier" reset -q --hard FETCH_HEAD
 
 step './run.sh'
-in_root ./run.sh >"$folder/run.log" 2>&1 || step_failed ./run.sh "$folder/run.log"
+timed run ./run.sh || step_failed ./run.sh "$folder/run.log"
 tail -n 1 "$folder/run.log"
 if [ $sample = yes ]; then
   : >"$folder/root/complete"
@@ -136,7 +155,7 @@ if [ $failed = yes ]; then
   exit $status
 fi
 step './test.sh'
-in_root ./test.sh >"$folder/test.log" 2>&1 || status=1
+timed test ./test.sh || status=1
 tail -n 1 "$folder/test.log"
 cp "$folder/root/root/espalier/build/meson-logs/testlog.json" "$folder/testlog.json"
 in_root dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' >"$folder/packages.log"
