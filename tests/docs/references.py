@@ -37,12 +37,16 @@ def past_braces(text, at):
     return len(text)
 
 
-def function_name(head):
-    """The function that a declaration's head names, or none."""
+def without_template_arguments(head):
     before = None
     while before != head:
         before, head = head, re.sub(r"<[^<>;{}]*>", "", head)
-    for name in re.findall(r"(~?[A-Za-z_][\w:]*)\s*\(", head):
+    return head
+
+
+def function_name(head):
+    """The function that a declaration's head names, or none."""
+    for name in re.findall(r"(~?[A-Za-z_][\w:]*)\s*\(", without_template_arguments(head)):
         if name not in NOT_NAMES:
             return name
     return None
@@ -64,7 +68,8 @@ def scan(text, scope, names):
             head = re.sub(r"^(?:public|private|protected)\s*:", "", head).strip()
             kind = re.match(r"(?:template\s*<.*?>\s*)?(?:typedef\s+)?(namespace|extern|enum|class|struct|union)\b"
                             r"(?:\s+(?:class|struct))?\s*([\w:]*)", head, re.S)
-            function = None if kind else function_name(head.split("=")[0] if "operator" not in head else head)
+            plain = without_template_arguments(head)  # whose defaults have a "=", too
+            function = None if kind else function_name(plain.split("=")[0] if "operator" not in plain else plain)
             if kind and kind.group(1) in ("namespace", "extern"):
                 scan(text[at + 1:end - 1], scope, names)
                 start = end

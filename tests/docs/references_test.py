@@ -37,6 +37,13 @@ T plan(const T& group) {
   const auto local = [&](int x) { return inner(x); };
   return local(group);
 }
+template <typename T, typename U = std::vector<T>>
+T choose(const U& all) {
+  return all[0];
+}
+int last(int number) {
+  return number;
+}
 static_assert(sizeof(Pair) == 8);
 }  // namespace room
 void room::Machine::post() {
@@ -71,7 +78,7 @@ class References(unittest.TestCase):
 
     def test_what_is_defined(self):
         for name in ("kLimit", "Colour", "Colour::kGreen", "Pair", "Pair::same", "Pair::left", "Machine", "Machine::Machine",
-                     "Machine::calls", "Machine::post", "Machine::Step", "Machine::Step::number", "Machine::step", "plan"):
+                     "Machine::calls", "Machine::post", "Machine::Step", "Machine::Step::number", "Machine::step", "plan", "choose", "last"):
             self.assertTrue(self.resolves(f"room/machine.h:{name}"), name)
         for name in ("Tool", "run"):
             self.assertTrue(self.resolves(f"room/tool.py:{name}"), name)
