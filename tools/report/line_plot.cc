@@ -66,7 +66,11 @@ std::string axis_number(const PlotAxis& axis, double value) {
     unit = larger;
   }
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g%s", value, unit);
+  if (!axis.is_bytes && value >= 1e6) {  // seven digits have no room beside the axis
+    std::snprintf(text, sizeof text, "%.4gM", value / 1e6);
+  } else {
+    std::snprintf(text, sizeof text, "%.6g%s", value, unit);
+  }
   return text;
 }
 
