@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""newcomer_test.py TOUR QUESTIONS GLOSSARY DECISIONS: the tour has twelve stops and at most fifteen hand-overs, numbered in order,
-each with a reference; twenty questions have one reference at least; each term of the glossary is there once, in alphabetical order;
+"""newcomer_test.py TOUR QUESTIONS GLOSSARY DECISIONS: each walk of the tour has at most so many hand-overs, numbered in order, each with
+a reference; the first has twelve stops; twenty questions have one reference at least; each term of the glossary is there once, in alphabetical order;
 each decision has its four sections and stands in the index."""
 import pathlib
 import re
@@ -10,14 +10,22 @@ REFERENCE = r"`[\w./-]+\.\w+:[A-Za-z_][\w:.]*`"
 tour, questions, glossary, decisions = map(pathlib.Path, sys.argv[1:])
 bad = []
 
-block = tour.read_text().split("## One descriptor")[0]
-stops = re.split(r"^### Stop (\d+): .*$", block, flags=re.M)
+# The most hand-overs of each walk.
+WALKS = {"One block, from file to file": 15, "A call, to the wire": 10, "A specification, to a file": 10,
+         "An image, from flash to the machine": 8}
+walks = dict(section.split("\n", 1) for section in re.split(r"^## ", tour.read_text(), flags=re.M)[1:])
+if list(walks) != list(WALKS):
+    bad.append(f"the tour's walks are {', '.join(walks)}; expected {', '.join(WALKS)}")
+lengths = []
+for walk, most in WALKS.items():
+    hand_overs = [int(number) for number in re.findall(rf"\((\d+)\)\s+(?={REFERENCE})", walks.get(walk, ""))]
+    lengths.append(str(len(hand_overs)))
+    if hand_overs != list(range(1, len(hand_overs) + 1)) or not 1 <= len(hand_overs) <= most:
+        bad.append(f"the hand-overs of '{walk}' are {hand_overs}, expected at most {most}, in order, each before a reference")
+stops = re.split(r"^### Stop (\d+): .*$", walks.get("One block, from file to file", ""), flags=re.M)
 if [int(number) for number in stops[1::2]] != list(range(1, 13)):
     bad.append(f"the tour's stops are {', '.join(stops[1::2])}, not 1 to 12")
 bad += [f"stop {number} names no function" for number, text in zip(stops[1::2], stops[2::2]) if not re.search(REFERENCE, text)]
-hand_overs = [int(number) for number in re.findall(rf"\((\d+)\)\s+(?={REFERENCE})", block)]
-if hand_overs != list(range(1, len(hand_overs) + 1)) or not 1 <= len(hand_overs) <= 15:
-    bad.append(f"the tour's hand-overs are {hand_overs}, expected at most 15, in order, each before a reference")
 
 asked = re.split(r"^### (\d+)\. .*\?$", questions.read_text(), flags=re.M)
 if [int(number) for number in asked[1::2]] != list(range(1, 21)):
@@ -46,5 +54,5 @@ for page in pages:
 if len(pages) < 10:
     bad.append(f"{len(pages)} decisions, expected ten at least")
 
-print("\n".join(bad) or f"12 stops, {len(hand_overs)} hand-overs, 20 questions, {len(terms)} terms, {len(pages)} decisions")
+print("\n".join(bad) or f"12 stops, {' + '.join(lengths)} hand-overs, 20 questions, {len(terms)} terms, {len(pages)} decisions")
 sys.exit(1 if bad else 0)
