@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
+
+#include "base/one_line.h"
 
 namespace espalier::gateway {
 
@@ -29,6 +33,7 @@ Result<void> Child::start(const std::string& command, const std::string& console
     return fail("cannot write the console file " + console + ": " + std::strerror(errno));
   }
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  console_ = console;
   auto started = run(command, nothing, output, console.empty() ? STDERR_FILENO : output);
   close(nothing);
   close(output);
@@ -65,6 +70,29 @@ std::optional<Child::End> Child::ended() {
                          strsignal(WTERMSIG(status)) + ")"};
   }
   return End{WEXITSTATUS(status) != 0, "ended with status " + std::to_string(WEXITSTATUS(status))};
+}
+
+std::string Child::last_words() const {
+  constexpr std::size_t kMostShown = 160;
+  const int file =
+      console_.empty() ? -1 : open(console_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return {};
+  struct stat status;
+  char end[512];
+  ssize_t size = -1;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    const off_t length = sizeof end;
+    size = pread(file, end, sizeof end, status.st_size > length ? status.st_size - length : 0);
+  }
+  close(file);
+  if (size < 0) return {};
+  std::string_view text(end, static_cast<std::size_t>(size));
+  constexpr const char* kBlank = " \t\r\n";
+  text = text.substr(0, text.find_last_not_of(kBlank) + 1);  // npos + 1 is 0
+  if (text.empty()) return "; its console " + console_ + " is empty";
+  const std::size_t before = text.find_last_of("\r\n");
+  if (before != std::string_view::npos) text.remove_prefix(before + 1);
+  return "; its console " + console_ + " ends with '" + one_line(text.substr(0, kMostShown)) + "'";
 }
 
 }  // namespace espalier::gateway

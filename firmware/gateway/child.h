@@ -31,10 +31,14 @@ class Child {
   };
   // Returns how the process ended, once; nothing while it runs.
   [[nodiscard]] std::optional<End> ended();
+  // Returns what the console said last, for the end of a message: "; its console ends with ...".
+  // Empty without a console that is a file.
+  [[nodiscard]] std::string last_words() const;
 
  private:
   [[nodiscard]] Result<void> run(const std::string& command, int in, int out, int errors);
 
+  std::string console_;
   pid_t pid_ = 0;
   bool reaped_ = false;
 };

@@ -98,9 +98,9 @@ class Gateway {
   // Reports the first frame that was dropped for want of a key or of the right code, once for the
   // agent's channel and once for the links.
   void report_rejections();
-  // Makes the result of a function in which the board fails.
+  // Makes the result of a function in which the board fails. Quotes its console.
   [[nodiscard]] auto fail_board(const std::string& what) const {
-    return fail(board() + ": " + what);
+    return fail(board() + ": " + what + child_.last_words());
   }
 
   // orders.cc

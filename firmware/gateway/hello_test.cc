@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "espalier/base/little_endian.h"
@@ -326,6 +327,38 @@ TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
   EXPECT_EQ(packet.report.log.count, 1u);
   close(launcher_end_);
   gateway.join();
+}
+
+// What a board that stopped said last is in the line that names it.
+TEST_F(HelloTest, QuotesTheConsoleOfABoardThatEnds) {
+  for (const auto& [output, quoted] :
+       {std::pair<std::string, std::string>{"boot: slot 0\\nfault: reason 0x00080000\\n\\n",
+                                            "ends with 'fault: reason 0x00080000'"},
+        {"\\033[2Jboot", "ends with '\\x1b[2Jboot'"},
+        {"", "is empty"}}) {
+    GatewayOptions with_console = options();
+    with_console.console = folder_ + "/console";
+    with_console.start = "sh -c \"printf '" + output + "'; exit 3\"";
+    int launcher = -1;
+    int node = -1;
+    ASSERT_TRUE(control::open_channel(launcher, node));
+    with_console.node.controls = {node};
+    int exit_status = -1;
+    std::thread gateway([&] { exit_status = Gateway(with_console).run(); });
+    control::Any packet;
+    int descriptor = -1;
+    const control::Received received = control::receive(launcher, packet, descriptor, 60000);
+    close(launcher);
+    gateway.join();
+    EXPECT_EQ(exit_status, 1);
+    ASSERT_EQ(received, control::Received::kPacket);
+    const std::string text = packet.failed.text;
+    EXPECT_NE(text.find("ended with status 3; it was started as: sh -c"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("; its console " + folder_ + "/console " + quoted), std::string::npos)
+        << text;
+    close(node);
+  }
 }
 
 // The launcher asks, and takes no answer.
