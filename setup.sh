@@ -2,9 +2,9 @@
 # Installs what is missing of packages.txt through apt and configures the build folders. Works from any directory, as root on a
 # bare Debian (12, 13 or unstable); with nothing missing, as any user. Without apt it says what to install.
 #   ./setup.sh build    what building and running need; configures build/, without tests if it is new
-#   ./setup.sh          also what testing needs; configures build/ with tests, fetches the libraries' sources that bare metal
-#                       compiles, and configures build-m3/ (boards/mps2-an385), build-m4/ (mps2-an386), build-m7/ (mps2-an500),
-#                       build-m0/ (microbit) and build-rv32/ (virt-rv32)
+#   ./setup.sh boards   also what firmware needs: fetches the libraries' sources that bare metal compiles, and configures build-m3/
+#                       (boards/mps2-an385), build-m4/ (mps2-an386), build-m7/ (mps2-an500), build-m0/ (microbit) and build-rv32/ (virt-rv32)
+#   ./setup.sh          all this, and what testing needs; configures build/ with tests
 #   ./setup.sh aarch64  also what boards/linux-aarch64 needs; configures build-aarch64/
 #   ./setup.sh armhf    also what boards/linux-armhf needs; configures build-armhf/. Its libraries are in build-root-armhf/.
 #   ./setup.sh s390x    the same for boards/linux-s390x
@@ -30,11 +30,11 @@ fail() {
 [ $# -le 1 ] || fail "takes at most one argument, not $#"
 with_tests=true
 case "${1-}" in
-  '') sections='build tests' ;;
-  aarch64 | armhf | bench | campaign | s390x | tidy | valgrind) sections="build tests $1" ;;
+  '') sections='build boards tests' ;;
+  aarch64 | armhf | bench | campaign | s390x | tidy | valgrind) sections="build boards tests $1" ;;
   build) sections='build' with_tests=false ;;
-  container | docs | package) sections="build $1" with_tests=false ;;
-  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'armhf', 'bench', 'campaign', 's390x', 'tidy',
+  boards | container | docs | package) sections="build $1" with_tests=false ;;
+  *) fail "unknown argument '$1'; expected none, 'build', 'boards', 'aarch64', 'armhf', 'bench', 'campaign', 's390x', 'tidy',
     'valgrind', 'package', 'container' or 'docs'" ;;
 esac
 werror=${ESPALIER_WERROR:-false}
@@ -124,11 +124,11 @@ configure() {
   rm -f "$log"
 }
 configure build -Dtests=$with_tests
-if [ $with_tests = false ]; then
+if [ $with_tests = false ] && [ "${1-}" != boards ]; then
   exit 0
 fi
 # ./setup.sh build may have configured it before. Meson writes one line, or indented ones since some version.
-if tr -d ' \n' <build/meson-info/intro-buildoptions.json | grep -qF '"name":"tests","value":false'; then
+if [ $with_tests = true ] && tr -d ' \n' <build/meson-info/intro-buildoptions.json | grep -qF '"name":"tests","value":false'; then
   echo 'setup.sh: adding the tests to build/'
   log=$(mktemp)
   meson setup --reconfigure build -Dtests=true -Dwerror="$werror" >"$log" 2>&1 || {
