@@ -54,7 +54,8 @@ const PlannedProgram* ImagePrograms::find(const ScheduleRequest& request) const 
            (!has_root(request.collective) || program.root == request.root);
   };
   std::vector<bool> is_selected(programs_.size());
-  for (const NodeSelection& selection : loaded_.selections) {
+  for (std::uint32_t i = 0; i < loaded_.selections_count; ++i) {
+    const NodeSelection& selection = loaded_.selections[i];
     const std::uint32_t first = selection.first_program;
     for (std::uint32_t k = 0; k < selection.table.schedules_count; ++k)
       is_selected[first + k] = true;

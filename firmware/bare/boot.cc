@@ -6,55 +6,12 @@
 namespace espalier::bare {
 namespace {
 
-#if ESPALIER_SPARES
-// Decodes the programs of all spares, each into the same memory, which is not used otherwise yet.
-Status check_spares(const Image& image, DecodedProgram& memory) {
-  for (std::uint32_t i = 0; i < image.spares; ++i) {
-    for (std::uint32_t which = 0; which <= image.programs; ++which) {
-      const Status status = image.load_spare(i, which, memory);
-      const bool has_lost_root = which != 0 && status == Status::kUnsupported;
-      if (status != Status::kOk && !has_lost_root) return status;
-    }
-  }
-  return Status::kOk;
-}
-#endif
-
-// Decodes every program and selection of the image into `context`, Booted::programs or, with
-// selections, a Booted. A slot is accepted only if this succeeds.
-Status load_all(void* context, const Image& image) {
-#if ESPALIER_MAX_SELECTIONS > 0
-  Booted& booted = *static_cast<Booted*>(context);
-  DecodedProgram* programs = booted.programs;
-#else
-  auto* programs = static_cast<DecodedProgram*>(context);
-#endif
+// A slot is accepted only if all links use device 0 and all programs load. context: the Booted.
+Status accept(void* context, const Image& image) {
   for (std::uint32_t i = 0; i < image.links; ++i) {
     if (image.link(i).device != 0) return Status::kNoSuchPeer;
   }
-#if ESPALIER_SPARES
-  const Status checked = check_spares(image, programs[0]);
-  if (checked != Status::kOk) return checked;
-#endif
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const Status status = image.load(i, programs[i]);
-    if (status != Status::kOk) return status;
-  }
-#if ESPALIER_MAX_SELECTIONS > 0
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const Status status = image.load_selection(i, programs, booted.selections[i]);
-    if (status != Status::kOk) return status;
-  }
-#endif
-  return Status::kOk;
-}
-
-Acceptance acceptance(Booted& booted) {
-#if ESPALIER_MAX_SELECTIONS > 0
-  return {load_all, &booted};
-#else
-  return {load_all, booted.programs};
-#endif
+  return load_all(image, *static_cast<Booted*>(context));
 }
 
 const char* counter_place() {
@@ -95,25 +52,20 @@ Expectation expectation() {
 }
 
 Status boot(Slots& slots, Booted& booted) {
-  const Acceptance loads = acceptance(booted);
-  booted.status = slots.boot(expectation(), loads, booted.image, booted.report);
+  booted.status = slots.boot(expectation(), {accept, &booted}, booted.image, booted.report);
   return booted.status;
 }
 
 #if ESPALIER_UPDATES
-Status load(const Image& image, Booted& booted) {
-  const Acceptance loads = acceptance(booted);
-  return loads.accepts(loads.context, image);
-}
+Status load(const Image& image, Booted& booted) { return accept(&booted, image); }
 #endif
 
 Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size, Booted& booted) {
   // A board without a key accepts no image and keeps its slots.
   if (board::authority() == nullptr) return Status::kBadArgument;
-  const Acceptance loads = acceptance(booted);
   Status status = slots.begin(size);
   if (status == Status::kOk) status = slots.append(bytes, size);
-  if (status == Status::kOk) status = slots.finish(expectation(), loads);
+  if (status == Status::kOk) status = slots.finish(expectation(), {accept, &booted});
   booted.status = Status::kNothingToBoot;
   return status;
 }

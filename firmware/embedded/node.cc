@@ -11,7 +11,7 @@
 #include "espalier/espalier_node.h"
 #include "espalier/hal/serial/byte_carrier.h"
 #include "espalier/hal/serial/wired_endpoint.h"
-#include "firmware/image/image.h"
+#include "firmware/image/load_all.h"
 
 namespace espalier::embedded {
 
@@ -77,13 +77,10 @@ class Room {
 struct Parts {
   Parts(Room& room, const Image& image, const espalier_node_config& config);
   espalier_node* node;
-  DecodedProgram* programs;
+  NodePrograms loaded;
   CallerCarrier* carriers;
   SerialWire* wires;
   std::uint8_t* frames;
-#if ESPALIER_MAX_SELECTIONS > 0
-  NodeSelection* selections;
-#endif
 };
 
 // The carrier over the caller's bytes.
@@ -169,17 +166,14 @@ Buffers buffers_of(const espalier_node_call& call) {
 }  // namespace espalier::embedded
 
 // The programs follow in the caller's memory, then the links.
-struct espalier_node {
+struct espalier_node : espalier::NodePrograms {
   espalier_node(const espalier_node_config& given, const espalier::Image& checked,
                 const espalier::embedded::Parts& parts)
-      : config(given),
+      : NodePrograms(parts.loaded),
+        config(given),
         caller_clock(config),
         clock(caller_clock),
         image(checked),
-        programs(parts.programs),
-#if ESPALIER_MAX_SELECTIONS > 0
-        selections(parts.selections),
-#endif
         endpoint(clock, parts.wires, checked.links, checked.node) {
   }
 
@@ -189,10 +183,6 @@ struct espalier_node {
   espalier::embedded::CallerClock caller_clock;
   espalier::WiredClock clock;
   espalier::Image image;
-  espalier::DecodedProgram* programs;
-#if ESPALIER_MAX_SELECTIONS > 0
-  espalier::NodeSelection* selections;
-#endif
   espalier::WiredEndpoint endpoint;
   espalier::Machine machine{};
 };
@@ -225,31 +215,25 @@ namespace espalier::embedded {
 
 Parts::Parts(Room& room, const Image& image, const espalier_node_config& config)
     : node(room.take<espalier_node>(1)),
-      programs(room.take<DecodedProgram>(image.programs)),
+      loaded{.programs = room.take<DecodedProgram>(image.programs)},
       carriers(room.take<CallerCarrier>(image.links)),
       wires(room.take<SerialWire>(image.links)),
       frames(room.take<std::uint8_t>(image.links * frame_bytes(config))) {
 #if ESPALIER_MAX_SELECTIONS > 0
-  selections = room.take<NodeSelection>(image.selections);
+  loaded.selections = room.take<NodeSelection>(image.selections);
 #endif
 }
 
 namespace {
 
 // Decodes everything that the image has for this node.
-Status load(const Image& image, const Parts& parts) {
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const Status status = image.load(i, *new (&parts.programs[i]) DecodedProgram);
-    if (status != Status::kOk) return status;
-  }
+Status load(const Image& image, Parts& parts) {
+  NodePrograms& loaded = parts.loaded;
+  for (std::uint32_t i = 0; i < image.programs; ++i) new (&loaded.programs[i]) DecodedProgram;
 #if ESPALIER_MAX_SELECTIONS > 0
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    NodeSelection& selection = *new (&parts.selections[i]) NodeSelection;
-    const Status status = image.load_selection(i, parts.programs, selection);
-    if (status != Status::kOk) return status;
-  }
+  for (std::uint32_t i = 0; i < image.selections; ++i) new (&loaded.selections[i]) NodeSelection;
 #endif
-  return Status::kOk;
+  return load_all(image, loaded);
 }
 
 void connect(espalier_node& node, const Parts& parts) {
@@ -276,7 +260,7 @@ Status make(const espalier_node_config& config, void* memory, std::size_t bytes,
   Status status = check(config, image);
   if (status != Status::kOk) return status;
   Room room(static_cast<std::uint8_t*>(memory));
-  const Parts parts(room, image, config);
+  Parts parts(room, image, config);
   if (room.bytes() > bytes) return Status::kTooLarge;
   status = load(image, parts);
   if (status != Status::kOk) return status;

@@ -7,6 +7,7 @@
 #include "base/read_file.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/little_endian.h"
+#include "firmware/image/load_all.h"
 
 namespace espalier::node {
 namespace {
@@ -81,7 +82,7 @@ Result<void> boot_flash(const BootOptions& options, const std::string& path,
                         const Expectation& expectation, BootedImage& booted, Programs& programs) {
   if (auto opened = booted.flash.open(path, options.flash_shape, false); !opened) return opened;
   booted.slots = std::make_unique<Slots>(booted.flash, whole_flash(booted.flash));
-  const Acceptance loads{load_all, &programs};
+  const Acceptance loads{accept_loaded, static_cast<NodePrograms*>(&programs)};
   const Status status =
       options.check_only
           ? booted.slots->inspect(expectation, loads, booted.image, booted.slot_report)
@@ -103,7 +104,7 @@ Result<void> boot_file(const std::string& path, const Expectation& expectation, 
   booted.bytes = *std::move(contents);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(booted.bytes.data());
   Status status = check_image(bytes, booted.bytes.size(), expectation, booted.image);
-  if (status == Status::kOk) status = load_all(&programs, booted.image);
+  if (status == Status::kOk) status = load_all(booted.image, programs);
   if (status == Status::kOk) return {};
   std::string error = refusal_text(path, status);
   if (status == Status::kRolledBack) {
@@ -123,24 +124,6 @@ std::string refusal_text(const std::string& path, Status status) {
 std::string release_text(std::uint32_t release) {
   return std::to_string(release >> 24) + "." + std::to_string(release >> 16 & 255) + "." +
          std::to_string(release & 65535);
-}
-
-Status load_all(void* context, const Image& image) {
-  Programs& programs = *static_cast<Programs*>(context);
-  programs.count = 0;
-  const auto decoded = std::make_unique<DecodedProgram>();
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const Status status = image.load(i, *decoded);
-    if (status != Status::kOk) return status;
-    programs.programs[i] = *decoded;
-  }
-  programs.count = image.programs;
-  programs.selections.assign(image.selections, {});
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const Status status = image.load_selection(i, programs.programs.data(), programs.selections[i]);
-    if (status != Status::kOk) return status;
-  }
-  return Status::kOk;
 }
 
 Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
@@ -191,7 +174,7 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
                   one_line(row.algorithm).c_str(), row.root, row.size);
     booted.report += line;
   }
-  for (std::uint32_t i = 0; i < programs.selections.size(); ++i) {
+  for (std::uint32_t i = 0; i < programs.selections_count; ++i) {
     const NodeSelection& selection = programs.selections[i];
     std::snprintf(line, sizeof line, "boot: selection %u: programs %u to %u, %s\n", i,
                   selection.first_program,

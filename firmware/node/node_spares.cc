@@ -35,11 +35,9 @@ Endpoint* NodeSpares::open(std::uint32_t generation) {
 }
 
 Status NodeSpares::load_programs() {
-  const auto decoded = std::make_unique<DecodedProgram>();
   for (std::uint32_t i = 0; i < programs_.count; ++i) {
-    const Status status = image_.load_spare(spare_, 1 + i, *decoded);
+    const Status status = image_.load_spare(spare_, 1 + i, programs_.programs[i]);
     if (status != Status::kOk && status != Status::kUnsupported) return status;
-    programs_.programs[i] = *decoded;
   }
   return Status::kOk;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,19 @@
 
 namespace espalier::node {
 
-// A node's programs, each decoded once.
-struct Programs {
-  // They own their tables: a file may be overwritten while its node runs.
-  std::array<OwnedProgram, kMaxPrograms> programs;
-  std::uint32_t count = 0;
-  std::vector<NodeSelection> selections;
+// The programs of a Linux node, from its image or from schedule files.
+struct Programs : NodePrograms {
+  Programs() {
+    programs = program_room.data();
+    selections = selection_room.data();
+  }
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
+
+  std::array<DecodedProgram, kMaxPrograms> program_room;
+  std::array<NodeSelection, kMaxSelections> selection_room = {};
+  // What the programs read their tables in: a file may be overwritten while its node runs.
+  std::deque<std::string> contents;
   // Every node that any program has a link to, ascending; of an image, the peers of its link table
   // in the table's order.
   std::vector<std::uint32_t> peers;

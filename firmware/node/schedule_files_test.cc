@@ -123,9 +123,9 @@ TEST_F(ScheduleFiles, ChoosesByASelection) {
   const std::string both = write("both", selection_of_two());
   ASSERT_EQ(load({ring, both}), "");
   ASSERT_EQ(programs_->count, 3u);
-  ASSERT_EQ(programs_->selections.size(), 1u);
+  ASSERT_EQ(programs_->selections_count, 1u);
   EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{0, 1, 2, 4})) << "of all schedules";
-  const NodeSelection& selection = programs_->selections.front();
+  const NodeSelection& selection = programs_->selections[0];
   EXPECT_EQ(selection.first_program, 1u);
   std::uint32_t index = 0;
   const Operator bytes;
