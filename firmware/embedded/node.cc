@@ -174,10 +174,10 @@ struct espalier_node : espalier::NodePrograms {
         caller_clock(config),
         clock(caller_clock),
         image(checked),
-        endpoint(clock, parts.wires, checked.links, checked.node) {
-  }
+        endpoint(clock, parts.wires, checked.links, checked.node) {}
 
-  [[nodiscard]] const espalier::Program* find(const espalier_node_call& call) const;
+  [[nodiscard]] espalier::Status find(const espalier_node_call& call, const espalier::Operator& op,
+                                      const espalier::DecodedProgram*& program) const;
 
   espalier_node_config config;
   espalier::embedded::CallerClock caller_clock;
@@ -187,28 +187,19 @@ struct espalier_node : espalier::NodePrograms {
   espalier::Machine machine{};
 };
 
-// Returns the program that serves the call; null: none does.
-const espalier::Program* espalier_node::find(const espalier_node_call& call) const {
+// Finds the program that serves the call, whose operator is `op`.
+espalier::Status espalier_node::find(const espalier_node_call& call, const espalier::Operator& op,
+                                     const espalier::DecodedProgram*& program) const {
   using namespace espalier;
-  const auto serves = [&](const Program& program) {
-    return static_cast<std::uint32_t>(program.collective) == embedded::number_of(call.collective) &&
-           program.root == call.root;
-  };
+  CallByRoot wanted;
+  wanted.commutes = commutes(op);
 #if ESPALIER_MAX_SELECTIONS > 0
-  const Operator op = embedded::operator_of(call);
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const NodeSelection& selection = selections[i];
-    if (!serves(programs[selection.first_program])) continue;
-    const bool commutes = op.op != Op::kCustom || op.commutes;
-    const SelectionRow* row =
-        find_row(selection.table, started_bytes(call.count, element_bytes(op)), commutes);
-    if (row != nullptr) return &programs[selection.first_program + row->program];
-  }
+  wanted.counts = call.count;
+  wanted.element_bytes = element_bytes(op);
 #endif
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    if (serves(programs[i])) return &programs[i];
-  }
-  return nullptr;
+  wanted.collective = embedded::number_of(call.collective);
+  wanted.root = call.root;
+  return find_program(*this, wanted, program);
 }
 
 namespace espalier::embedded {
@@ -313,11 +304,11 @@ uint32_t espalier_node_peer(const espalier_node* node, uint32_t link) {
 }
 
 uint64_t espalier_node_scratch_bytes(const espalier_node* node, const espalier_node_call* call) {
-  const Program* const program = node->find(*call);
+  const Operator op = embedded::operator_of(*call);
+  const DecodedProgram* program = nullptr;
   Layout layout;
-  if (program == nullptr ||
-      make_layout(*program, call->count, element_bytes(embedded::operator_of(*call)), layout) !=
-          Status::kOk) {
+  if (node->find(*call, op, program) != Status::kOk ||
+      make_layout(*program, call->count, element_bytes(op), layout) != Status::kOk) {
     return 0;
   }
   return scratch_needed(*program, layout);
@@ -325,11 +316,11 @@ uint64_t espalier_node_scratch_bytes(const espalier_node* node, const espalier_n
 
 int espalier_node_start(espalier_node* node, const espalier_node_call* call) {
   Status status = node->machine.cause().status;
-  const Program* const program = node->find(*call);
-  if (status == Status::kOk && program == nullptr) status = Status::kBadArgument;
+  const Operator op = embedded::operator_of(*call);
+  const DecodedProgram* program = nullptr;
+  if (status == Status::kOk) status = node->find(*call, op, program);
   if (status == Status::kOk) {
-    status = node->machine.start(*program, embedded::buffers_of(*call),
-                                 embedded::operator_of(*call), call->count);
+    status = node->machine.start(*program, embedded::buffers_of(*call), op, call->count);
   }
   return static_cast<int>(status);
 }

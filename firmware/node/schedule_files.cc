@@ -147,22 +147,4 @@ Result<void> load_programs(const BootOptions& options, std::uint32_t node, Progr
   return {};
 }
 
-Status find_program(const Programs& programs, std::uint64_t digest, ElementCounts counts,
-                    const Operator& op, std::uint32_t& index) {
-  for (index = 0; index < programs.count; ++index) {
-    if (programs.programs[index].schedule_digest == digest) return Status::kOk;
-  }
-  for (std::uint32_t i = 0; i < programs.selections_count; ++i) {
-    const NodeSelection& selection = programs.selections[i];
-    if (selection.digest != digest) continue;
-    const bool commutes = op.op != Op::kCustom || op.commutes;
-    const std::uint64_t bytes = started_bytes(counts, element_bytes(op));
-    const SelectionRow* row = find_row(selection.table, bytes, commutes);
-    if (row == nullptr) return Status::kBadOperator;
-    index = selection.first_program + row->program;
-    return Status::kOk;
-  }
-  return Status::kBadArgument;
-}
-
 }  // namespace espalier::node

@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "espalier/base/limits.h"
-#include "espalier/collectives/machine/operators.h"
-#include "espalier/collectives/schedule/programs.h"
-#include "firmware/image/image.h"
+#include "collectives/schedule/node_programs.h"
+#include "espalier/base/result.h"
 #include "firmware/node/boot_options.h"
 
 namespace espalier::node {
@@ -33,12 +31,6 @@ struct Programs : NodePrograms {
   std::vector<std::uint32_t> peers;
   std::vector<std::string> sources;  // the file of each program, for messages
 };
-
-// Finds the program for a collective of `counts` elements: of the schedule with this digest, or, if
-// it is the digest of a selection, of the schedule that the selection chooses. `index` is the
-// program's. kBadArgument: there is none. kBadOperator: the selection has no row for the operator.
-[[nodiscard]] Status find_program(const Programs& programs, std::uint64_t digest,
-                                  ElementCounts counts, const Operator& op, std::uint32_t& index);
 
 // Loads the descriptor of `node` from every schedule file of `options`, and all that selections
 // have for it. Errors: a file cannot be read, is truncated or corrupt, is for another topology, or
