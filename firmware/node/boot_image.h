@@ -38,7 +38,5 @@ struct BootedImage {
 
 // Returns "FILE is refused: ", the status by name and number, and what to do.
 [[nodiscard]] std::string refusal_text(const std::string& file, Status status);
-// Returns a release number as text: 1.2.3.
-[[nodiscard]] std::string release_text(std::uint32_t release);
 
 }  // namespace espalier::node
