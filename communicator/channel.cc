@@ -257,7 +257,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   request.root = call.root;
   request.unequal_counts = !call.counts.empty();
   request.own_counts = own_counts;
-  request.commutes = call.op.op != Op::kCustom || call.op.commutes;
+  request.commutes = commutes(call.op);
   const ElementCounts counts(
       call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
   // Equal on all ranks.

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/counted.h"
-#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier::communicator {
 namespace {
@@ -47,25 +46,17 @@ Result<std::unique_ptr<ImagePrograms>> ImagePrograms::load(const NodeImage& from
   return made;
 }
 
-const PlannedProgram* ImagePrograms::find(const ScheduleRequest& request) const {
-  const auto serves = [&request](const PlannedProgram& planned) {
-    const Program& program = planned.program;
-    return program.collective == request.collective &&
-           (!has_root(request.collective) || program.root == request.root);
-  };
-  std::vector<bool> is_selected(programs_.size());
-  for (const NodeSelection& selection : loaded_.selections) {
-    const std::uint32_t first = selection.first_program;
-    for (std::uint32_t k = 0; k < selection.table.schedules_count; ++k)
-      is_selected[first + k] = true;
-    if (!serves(programs_[first])) continue;
-    const SelectionRow* const row = find_row(selection.table, request.bytes, request.commutes);
-    return row == nullptr ? nullptr : &programs_[first + row->program];
-  }
-  for (std::size_t k = 0; k < programs_.size(); ++k) {
-    if (!is_selected[k] && serves(programs_[k])) return &programs_[k];
-  }
-  return nullptr;
+Status ImagePrograms::find(const ScheduleRequest& request, const PlannedProgram*& found) const {
+  CallByRoot call;
+  call.collective = static_cast<std::uint32_t>(request.collective);
+  call.root = request.root;
+  call.counts = request.bytes;
+  call.element_bytes = 1;
+  call.commutes = request.commutes;
+  const DecodedProgram* program = nullptr;
+  const Status status = find_program(loaded_, call, program);
+  found = status == Status::kOk ? &programs_[program - loaded_.programs] : nullptr;
+  return status;
 }
 
 }  // namespace espalier::communicator

@@ -19,9 +19,9 @@ class ImagePrograms {
   [[nodiscard]] static Result<std::unique_ptr<ImagePrograms>> load(const NodeImage& from,
                                                                    std::uint32_t rank,
                                                                    std::uint32_t ranks);
-  // Returns the program for a call: the one of its collective and root, or the one that a selection
-  // chooses for its size and operator. Null: there is none.
-  [[nodiscard]] const PlannedProgram* find(const ScheduleRequest& request) const;
+  // Finds the program for a call as every node does (find_program()), with its errors; then `found`
+  // is null.
+  [[nodiscard]] Status find(const ScheduleRequest& request, const PlannedProgram*& found) const;
 
  private:
   node::BootedImage booted_;

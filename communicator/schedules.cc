@@ -81,7 +81,7 @@ std::string text_of(Collective collective, std::uint32_t root) {
 }
 
 bool breaks_order(const PlannedProgram& planned, const ScheduleRequest& request) {
-  return !request.commutes && planned.program.needs_commutative;
+  return breaks_order(planned.program, request.commutes);
 }
 
 // All programs of a schedule, read once.
@@ -208,8 +208,9 @@ Result<void> Schedules::add_file(const std::string& path) {
     return fail("the schedule '" + path + "': another file already serves " +
                 text_of(first.collective, first.root));
   }
-  if (image_ != nullptr &&
-      image_->find({.collective = first.collective, .root = first.root}) != nullptr) {
+  const PlannedProgram* served = nullptr;
+  if (image_ != nullptr && image_->find({.collective = first.collective, .root = first.root},
+                                        served) != Status::kBadArgument) {
     return fail("the schedule '" + path + "': the image already serves " +
                 text_of(first.collective, first.root));
   }
@@ -374,9 +375,8 @@ Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
 const PlannedProgram* Schedules::find_planned(const ScheduleRequest& request) const {
   const FixedAlgorithms& named = fixed(request.collective);
   if (request.own_counts) return known(fixed_key(named.unequal, request), request);
-  if (const PlannedProgram* const given = find_given(request)) {
-    return breaks_order(*given, request) ? nullptr : given;
-  }
+  const PlannedProgram* given = nullptr;
+  if (find_given(request, given) != Status::kBadArgument) return given;
   if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return nullptr;
   const Key key = key_of(find_choice(request), request);
   if (!planned_.contains(key)) return nullptr;
@@ -438,21 +438,26 @@ Result<const PlannedProgram*> Schedules::plan_chosen(planner::PlannedSchedule& s
   return plan(*for_root, key, request);
 }
 
-// The program of the image or of a file; null if none serves the request.
-const PlannedProgram* Schedules::find_given(const ScheduleRequest& request) const {
-  if (is_measuring_ || request.own_counts) return nullptr;
+Status Schedules::find_given(const ScheduleRequest& request, const PlannedProgram*& found) const {
+  found = nullptr;
+  if (is_measuring_ || request.own_counts) return Status::kBadArgument;
   const auto file = planned_.find({"", Source::kFile, request.collective, request.root});
-  if (file != planned_.end()) return &file->second.program;
-  return image_ == nullptr ? nullptr : image_->find(request);
+  if (file == planned_.end()) {
+    return image_ == nullptr ? Status::kBadArgument : image_->find(request, found);
+  }
+  if (breaks_order(file->second.program, request)) return Status::kBadOperator;
+  found = &file->second.program;
+  return Status::kOk;
 }
 
 Result<const PlannedProgram*> Schedules::obtain(const ScheduleRequest& request) {
   if (const PlannedProgram* const planned = find(request)) return planned;
   const std::lock_guard lock(planning_);
   if (const PlannedProgram* const planned = find_planned(request)) return planned;
-  if (const PlannedProgram* const given = find_given(request)) {
-    return fail("the schedule '" + given->algorithm +
-                "' does not keep the order of ranks, and the operator does not commute");
+  const PlannedProgram* given = nullptr;
+  if (find_given(request, given) == Status::kBadOperator) {
+    return fail("no given schedule of " + text_of(request.collective, request.root) +
+                " keeps the order of ranks, and the operator does not commute");
   }
   return serve(request);
 }

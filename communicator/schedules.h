@@ -122,7 +122,10 @@ class Schedules {
   [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
   // These four: with mutex_ or planning_.
   [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
-  [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
+  // Finds the program of a file or of the image. kBadArgument: none is for the call. kBadOperator:
+  // none of those that are keeps the order of ranks.
+  [[nodiscard]] Status find_given(const ScheduleRequest& request,
+                                  const PlannedProgram*& found) const;
   [[nodiscard]] const PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
   // Returns what obtain() returns, if that has not to choose or prove; otherwise null.
   [[nodiscard]] const PlannedProgram* find_planned(const ScheduleRequest& request) const;

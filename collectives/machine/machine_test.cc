@@ -100,6 +100,9 @@ TEST_F(MachineTest, RefusesOperators) {
   program.needs_commutative = true;
   EXPECT_EQ(start(16), Status::kOk);
   EXPECT_EQ(finish(), Status::kOk);
+  op = {.op = Op::kCustom, .type = Type::kF32, .commutes = false};
+  EXPECT_EQ(start(16), Status::kBadOperator) << "as on ranks that combine";
+  op = {.op = Op::kXor, .type = Type::kF32};
   program = chain_program(0, true);
   program.needs_commutative = true;
   EXPECT_EQ(start(16), Status::kBadOperator);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "collectives/schedule/node_programs.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/machine/machine.h"
 
@@ -80,8 +81,11 @@ Status Machine::check(const Program& program, const Buffers& buffers, const Oper
   // A barrier's combines touch no memory: the arrival of its messages is the information. Only the
   // number, which may tell barriers of several purposes apart, is compared.
   Operator op = given;
-  if (program.collective == Collective::kBarrier) op = {.custom_id = given.custom_id};
-  const BufferUses uses = uses_of(program);
+  BufferUses uses = uses_of(program);
+  if (program.collective == Collective::kBarrier) {
+    op = {.custom_id = given.custom_id};
+    uses.combines = false;
+  }
   Status status = check_operator(program, uses, op);
   if (status != Status::kOk) return status;
   Layout& layout = checked.layout;
@@ -172,11 +176,9 @@ Machine::BufferUses Machine::uses_of(const Program& program) {
 
 Status Machine::check_operator(const Program& program, const BufferUses& uses, const Operator& op) {
   if (element_bytes(op) == 0) return Status::kBadOperator;
-  const bool barrier = program.collective == Collective::kBarrier;
-  if (barrier || !uses.combines) return Status::kOk;
-  if (!can_combine(op)) return Status::kBadOperator;
-  const bool commutes = op.op != Op::kCustom || op.commutes;
-  return program.needs_commutative && !commutes ? Status::kBadOperator : Status::kOk;
+  // On all ranks, also on those that combine nothing.
+  if (breaks_order(program, commutes(op))) return Status::kBadOperator;
+  return !uses.combines || can_combine(op) ? Status::kOk : Status::kBadOperator;
 }
 
 // Finds the part of the message in a buffer that the program names.

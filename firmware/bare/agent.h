@@ -224,7 +224,8 @@ struct Configure {
 //                  small for it
 //   kTooLarge      the board has no room
 //   kUnsupported   the collective's root is lost
-//   kBadOperator   unknown operator or type, and make_layout()'s errors
+//   kBadOperator   unknown operator or type; an operator of the caller's, which boards do not have;
+//                  make_layout()'s errors
 //   the cause of an earlier failed run, if the cluster ended with it
 struct RunRequest {
   Little<Kind> kind = Kind::kRun;

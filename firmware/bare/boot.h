@@ -3,18 +3,24 @@
 // into static memory. Freestanding.
 
 #include "firmware/boot/slots.h"
+#include "firmware/image/load_all.h"
 
 namespace espalier::bare {
 
-struct Booted {
+// The node that boots: what its image says, and the programs of it, decoded.
+struct Booted : NodePrograms {
   // room: kMaxPrograms programs.
-  explicit Booted(DecodedProgram* room) : programs(room) {}
+  explicit Booted(DecodedProgram* room) {
+    programs = room;
+#if ESPALIER_MAX_SELECTIONS > 0
+    selections = selection_room;
+#endif
+  }
   Status status = Status::kNothingToBoot;  // kOk: an image booted
   BootReport report;
   Image image;
-  DecodedProgram* programs;  // image.programs of them are valid
 #if ESPALIER_MAX_SELECTIONS > 0
-  NodeSelection selections[kMaxSelections] = {};  // image.selections of them are valid
+  NodeSelection selection_room[kMaxSelections] = {};
 #endif
 };
 
@@ -28,7 +34,7 @@ struct Booted {
 
 #if ESPALIER_UPDATES
 // Decodes the programs of another image that boot() would accept, in place of those of `booted`.
-// After an error these are invalid.
+// After an error it has none.
 [[nodiscard]] Status load(const Image& image, Booted& booted);
 #endif
 

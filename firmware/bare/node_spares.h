@@ -1,41 +1,33 @@
 #pragma once
-// The spares of a bare-metal node: the programs of its image, and the channels of its carrier.
+// The spares of a bare-metal node: those of its image, over the channels of its carrier.
 // Freestanding; docs/spares.md.
 
-#include "espalier/collectives/machine/recovery.h"
 #include "espalier/hal/serial/serial_endpoint.h"
+#include "firmware/bare/agent.h"
 #include "firmware/bare/boot.h"
+#include "firmware/spares/image_spares.h"
 
 #if ESPALIER_SPARES
 
 namespace espalier::bare {
 
-class NodeSpares final : public Spares {
+class NodeSpares final : public ImageSpares {
  public:
   // links: the endpoint with the image's links, on the channels from 0. An image booted. Both must
   // outlive the object.
-  NodeSpares(Booted& booted, SerialEndpoint& links);
+  NodeSpares(Booted& booted, SerialEndpoint& links)
+      : ImageSpares(booted.image, booted, booted.programs[0]), links_(links) {}
 
-  // Whether the image has any.
-  [[nodiscard]] bool any() const { return booted_.image.spares != 0; }
-  // Returns the digest by which runs name program `index` of the image. It stays the same when a
-  // spare's program is in its place.
-  [[nodiscard]] std::uint64_t schedule(std::uint32_t index) const { return schedules_[index]; }
-
-  [[nodiscard]] SpareKinds kinds() const override;
-  // Decodes the agreement in place of the node's first program.
-  [[nodiscard]] const Program* load(const Loss& loss) override;
   [[nodiscard]] std::uint32_t generations() const override { return Recovery::kAllGenerations; }
-  [[nodiscard]] Endpoint* open(std::uint32_t generation) override;
-  // After load(), once the agreement is complete: decodes the spare's programs in place of the
-  // node's. A program whose root is lost has no ranks then.
-  void load_programs();
+  [[nodiscard]] Endpoint* open(std::uint32_t generation) override {
+    const std::uint32_t first = generation * links_.links();
+    if (generation >= generations() || first + links_.links() > agent::kChannel) return nullptr;
+    links_.reopen(static_cast<std::uint8_t>(first));
+    return &links_;
+  }
 
  private:
-  Booted& booted_;
   SerialEndpoint& links_;
-  std::uint32_t spare_ = 0;  // that load() chose
-  std::uint64_t schedules_[kMaxPrograms];
 };
 
 }  // namespace espalier::bare

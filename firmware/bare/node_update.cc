@@ -33,7 +33,6 @@ Status NodeUpdate::begin(const agent::Update& request, Machine& machine) {
   plan.memory.scratch = rooms_.scratch;
   plan.memory.scratch_bytes = rooms_.scratch_bytes;
   plan.memory.program = &memory_;
-  programs_ = booted_.image.programs;
   const Status status =
       read_release_state(slots_, expectation_, booted_.image, memory_, plan.releases);
   if (status == Status::kOk) session_.emplace(plan);
@@ -41,12 +40,11 @@ Status NodeUpdate::begin(const agent::Update& request, Machine& machine) {
 }
 
 const Program* NodeUpdate::program(std::uint32_t index) {
-  return index < programs_ ? &booted_.programs[index] : nullptr;
+  return index < booted_.count ? &booted_.programs[index] : nullptr;
 }
 
 const Program* NodeUpdate::load(const Image& image, std::uint32_t vote) {
-  programs_ = bare::load(image, booted_) == Status::kOk ? image.programs : 0;
-  return program(vote);
+  return bare::load(image, booted_) == Status::kOk ? program(vote) : nullptr;
 }
 
 Status NodeUpdate::piece(std::uint32_t offset) {

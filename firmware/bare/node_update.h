@@ -61,7 +61,6 @@ class NodeUpdate final : public SessionOwner {
   Piece piece_ = Piece::kNone;
   std::uint32_t offset_ = 0;
   std::uint32_t piece_bytes_ = 0;  // of all nodes
-  std::uint32_t programs_ = 0;     // of booted_.programs that are decoded
 };
 
 }  // namespace espalier::bare

@@ -76,16 +76,6 @@ class Server {
   void take_data();
   [[nodiscard]] Status configure(const agent::Configure& request);
   [[nodiscard]] Status prepare(const agent::RunRequest& request);
-#if ESPALIER_MAX_SELECTIONS > 0
-  void choose_program();
-#endif
-  // Returns the digest by which runs name the program.
-  [[nodiscard]] std::uint64_t schedule(std::uint32_t program) const {
-#if ESPALIER_SPARES
-    if (spares_ != nullptr) return spares_->schedule(program);
-#endif
-    return booted_.programs[program].schedule_digest;
-  }
 #if ESPALIER_SPARES
   [[nodiscard]] Status poll_machine();
   [[nodiscard]] Status recover(Status status);

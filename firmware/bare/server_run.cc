@@ -30,23 +30,6 @@ Status Server::configure(const agent::Configure& request) {
   return status;
 }
 
-#if ESPALIER_MAX_SELECTIONS > 0
-// Sets program_ if the request names a selection.
-void Server::choose_program() {
-  Operator op;
-  op.op = run_.op;
-  op.type = run_.type;
-  const std::uint64_t bytes = started_bytes(std::uint64_t{run_.count}, element_bytes(op));
-  for (std::uint32_t i = 0; i < booted_.image.selections; ++i) {
-    const NodeSelection& selection = booted_.selections[i];
-    if (selection.digest != run_.schedule) continue;
-    // Operators of boards commute, and so have a row.
-    const SelectionRow* row = find_row(selection.table, bytes, true);
-    program_ = &booted_.programs[selection.first_program + row->program];
-  }
-}
-#endif
-
 Status Server::prepare(const agent::RunRequest& request) {
   run_ = request;
 #if ESPALIER_SPARES
@@ -54,21 +37,23 @@ Status Server::prepare(const agent::RunRequest& request) {
 #endif
   completed_ = began_ = ended_ = 0;
   if (!configured_ || booted_.status != Status::kOk) return Status::kBadArgument;
-  program_ = nullptr;
-  for (std::uint32_t i = 0; i < booted_.image.programs; ++i) {
-    if (schedule(i) == request.schedule) program_ = &booted_.programs[i];
-  }
-#if ESPALIER_MAX_SELECTIONS > 0
-  choose_program();
-#endif
-  if (program_ == nullptr || request.op == Op::kCustom) return Status::kBadArgument;
-#if ESPALIER_SPARES
-  if (program_->ranks == 0) return Status::kUnsupported;
-#endif
   op_ = Operator{};
   op_.op = request.op;
   op_.type = request.type;
-  const Status status = check_room();
+  CallBySchedule call;
+  call.schedule = request.schedule;
+#if ESPALIER_MAX_SELECTIONS > 0
+  call.counts = std::uint64_t{request.count};
+  call.element_bytes = element_bytes(op_);
+#endif
+  const DecodedProgram* found = nullptr;
+  Status status = find_program(booted_, call, found);
+  if (status != Status::kOk) return status;
+  program_ = found;
+#if ESPALIER_SPARES
+  if (program_->ranks == 0) return Status::kUnsupported;
+#endif
+  status = check_room();
   if (status != Status::kOk) return status;
   if (machine_.cause().status != Status::kOk) return machine_.cause().status;
   memset(rooms_.output, 0, request.output_bytes);
@@ -81,7 +66,7 @@ Status Server::prepare(const agent::RunRequest& request) {
 // Whether the run has room for the messages of its program.
 Status Server::check_room() const {
   const std::uint32_t size = element_bytes(op_);
-  if (size == 0) return Status::kBadOperator;
+  if (size == 0 || op_.op == Op::kCustom) return Status::kBadOperator;  // it has no function
   Layout layout;
   const Status status = make_layout(*program_, std::uint64_t{run_.count}, size, layout);
   if (status != Status::kOk) return status;

@@ -8,10 +8,6 @@
 
 namespace espalier::bare {
 
-struct Release {
-  std::uint32_t value = 0;  // 8 bits major, 8 minor, 16 patch
-};
-
 struct Hex {
   std::uint32_t value = 0;  // "0x" and eight digits
 };
@@ -40,10 +36,10 @@ class Text {
     return *this << digits;
   }
   Text& operator<<(Status status) { return *this << static_cast<std::uint32_t>(status); }
-  Text& operator<<(Release release) {
-    return *this << (release.value >> 24) << "." << (release.value >> 16 & 255) << "."
-                 << (release.value & 65535);
-  }
+  // For the boot report (firmware/boot/boot_report.h).
+  void flash() {}
+  void name(const char* text) { *this << text; }
+  void count(std::uint32_t value, const char* nouns) { *this << value << nouns; }
 };
 
 }  // namespace espalier::bare

@@ -11,7 +11,7 @@
 #include "espalier/espalier_node.h"
 #include "espalier/hal/serial/byte_carrier.h"
 #include "espalier/hal/serial/wired_endpoint.h"
-#include "firmware/image/image.h"
+#include "firmware/image/load_all.h"
 
 namespace espalier::embedded {
 
@@ -77,13 +77,10 @@ class Room {
 struct Parts {
   Parts(Room& room, const Image& image, const espalier_node_config& config);
   espalier_node* node;
-  DecodedProgram* programs;
+  NodePrograms loaded;
   CallerCarrier* carriers;
   SerialWire* wires;
   std::uint8_t* frames;
-#if ESPALIER_MAX_SELECTIONS > 0
-  NodeSelection* selections;
-#endif
 };
 
 // The carrier over the caller's bytes.
@@ -169,87 +166,65 @@ Buffers buffers_of(const espalier_node_call& call) {
 }  // namespace espalier::embedded
 
 // The programs follow in the caller's memory, then the links.
-struct espalier_node {
+struct espalier_node : espalier::NodePrograms {
   espalier_node(const espalier_node_config& given, const espalier::Image& checked,
                 const espalier::embedded::Parts& parts)
-      : config(given),
+      : NodePrograms(parts.loaded),
+        config(given),
         caller_clock(config),
         clock(caller_clock),
         image(checked),
-        programs(parts.programs),
-#if ESPALIER_MAX_SELECTIONS > 0
-        selections(parts.selections),
-#endif
-        endpoint(clock, parts.wires, checked.links, checked.node) {
-  }
+        endpoint(clock, parts.wires, checked.links, checked.node) {}
 
-  [[nodiscard]] const espalier::Program* find(const espalier_node_call& call) const;
+  [[nodiscard]] espalier::Status find(const espalier_node_call& call, const espalier::Operator& op,
+                                      const espalier::DecodedProgram*& program) const;
 
   espalier_node_config config;
   espalier::embedded::CallerClock caller_clock;
   espalier::WiredClock clock;
   espalier::Image image;
-  espalier::DecodedProgram* programs;
-#if ESPALIER_MAX_SELECTIONS > 0
-  espalier::NodeSelection* selections;
-#endif
   espalier::WiredEndpoint endpoint;
   espalier::Machine machine{};
 };
 
-// Returns the program that serves the call; null: none does.
-const espalier::Program* espalier_node::find(const espalier_node_call& call) const {
+// Finds the program that serves the call, whose operator is `op`.
+espalier::Status espalier_node::find(const espalier_node_call& call, const espalier::Operator& op,
+                                     const espalier::DecodedProgram*& program) const {
   using namespace espalier;
-  const auto serves = [&](const Program& program) {
-    return static_cast<std::uint32_t>(program.collective) == embedded::number_of(call.collective) &&
-           program.root == call.root;
-  };
+  CallByRoot wanted;
+  wanted.commutes = commutes(op);
 #if ESPALIER_MAX_SELECTIONS > 0
-  const Operator op = embedded::operator_of(call);
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const NodeSelection& selection = selections[i];
-    if (!serves(programs[selection.first_program])) continue;
-    const bool commutes = op.op != Op::kCustom || op.commutes;
-    const SelectionRow* row =
-        find_row(selection.table, started_bytes(call.count, element_bytes(op)), commutes);
-    if (row != nullptr) return &programs[selection.first_program + row->program];
-  }
+  wanted.counts = call.count;
+  wanted.element_bytes = element_bytes(op);
 #endif
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    if (serves(programs[i])) return &programs[i];
-  }
-  return nullptr;
+  wanted.collective = embedded::number_of(call.collective);
+  wanted.root = call.root;
+  return find_program(*this, wanted, program);
 }
 
 namespace espalier::embedded {
 
 Parts::Parts(Room& room, const Image& image, const espalier_node_config& config)
     : node(room.take<espalier_node>(1)),
-      programs(room.take<DecodedProgram>(image.programs)),
+      loaded{.programs = room.take<DecodedProgram>(image.programs)},
       carriers(room.take<CallerCarrier>(image.links)),
       wires(room.take<SerialWire>(image.links)),
       frames(room.take<std::uint8_t>(image.links * frame_bytes(config))) {
 #if ESPALIER_MAX_SELECTIONS > 0
-  selections = room.take<NodeSelection>(image.selections);
+  loaded.selections = room.take<NodeSelection>(image.selections);
 #endif
 }
 
 namespace {
 
 // Decodes everything that the image has for this node.
-Status load(const Image& image, const Parts& parts) {
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const Status status = image.load(i, *new (&parts.programs[i]) DecodedProgram);
-    if (status != Status::kOk) return status;
-  }
+Status load(const Image& image, Parts& parts) {
+  NodePrograms& loaded = parts.loaded;
+  for (std::uint32_t i = 0; i < image.programs; ++i) new (&loaded.programs[i]) DecodedProgram;
 #if ESPALIER_MAX_SELECTIONS > 0
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    NodeSelection& selection = *new (&parts.selections[i]) NodeSelection;
-    const Status status = image.load_selection(i, parts.programs, selection);
-    if (status != Status::kOk) return status;
-  }
+  for (std::uint32_t i = 0; i < image.selections; ++i) new (&loaded.selections[i]) NodeSelection;
 #endif
-  return Status::kOk;
+  return load_all(image, loaded);
 }
 
 void connect(espalier_node& node, const Parts& parts) {
@@ -276,7 +251,7 @@ Status make(const espalier_node_config& config, void* memory, std::size_t bytes,
   Status status = check(config, image);
   if (status != Status::kOk) return status;
   Room room(static_cast<std::uint8_t*>(memory));
-  const Parts parts(room, image, config);
+  Parts parts(room, image, config);
   if (room.bytes() > bytes) return Status::kTooLarge;
   status = load(image, parts);
   if (status != Status::kOk) return status;
@@ -329,11 +304,11 @@ uint32_t espalier_node_peer(const espalier_node* node, uint32_t link) {
 }
 
 uint64_t espalier_node_scratch_bytes(const espalier_node* node, const espalier_node_call* call) {
-  const Program* const program = node->find(*call);
+  const Operator op = embedded::operator_of(*call);
+  const DecodedProgram* program = nullptr;
   Layout layout;
-  if (program == nullptr ||
-      make_layout(*program, call->count, element_bytes(embedded::operator_of(*call)), layout) !=
-          Status::kOk) {
+  if (node->find(*call, op, program) != Status::kOk ||
+      make_layout(*program, call->count, element_bytes(op), layout) != Status::kOk) {
     return 0;
   }
   return scratch_needed(*program, layout);
@@ -341,11 +316,11 @@ uint64_t espalier_node_scratch_bytes(const espalier_node* node, const espalier_n
 
 int espalier_node_start(espalier_node* node, const espalier_node_call* call) {
   Status status = node->machine.cause().status;
-  const Program* const program = node->find(*call);
-  if (status == Status::kOk && program == nullptr) status = Status::kBadArgument;
+  const Operator op = embedded::operator_of(*call);
+  const DecodedProgram* program = nullptr;
+  if (status == Status::kOk) status = node->find(*call, op, program);
   if (status == Status::kOk) {
-    status = node->machine.start(*program, embedded::buffers_of(*call),
-                                 embedded::operator_of(*call), call->count);
+    status = node->machine.start(*program, embedded::buffers_of(*call), op, call->count);
   }
   return static_cast<int>(status);
 }

@@ -38,8 +38,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectives/schedule/node_programs.h"
 #include "espalier/base/loss.h"
-#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier {
 
@@ -114,13 +114,6 @@ struct ProgramRow {
   const std::uint8_t* bytes = nullptr;  // its descriptor
   std::uint32_t size = 0;
 };
-
-#if ESPALIER_MAX_SELECTIONS > 0
-// A selection of a node, and which of the node's programs it chooses from.
-struct NodeSelection : Selected {
-  std::uint32_t first_program = 0;  // of schedule 0; the others follow
-};
-#endif
 
 #if ESPALIER_SPARES
 // A row of the table of spares.

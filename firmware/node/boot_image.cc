@@ -1,12 +1,15 @@
 #include "firmware/node/boot_image.h"
 
-#include <cstdio>
+#include <string_view>
+#include <utility>
 
 #include "base/counted.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/little_endian.h"
+#include "firmware/boot/boot_report.h"
+#include "firmware/image/load_all.h"
 
 namespace espalier::node {
 namespace {
@@ -35,65 +38,60 @@ const char* image_remedy(Status status) {
   }
 }
 
-// Returns which counter refused an image whose security counter is `counter`, with both values.
-// `stored` is the counter in flash, if there is a flash.
-std::string counter_text(std::uint32_t counter, std::uint32_t stored, std::uint32_t expected) {
-  const bool in_flash = stored > expected;
-  return "its security counter " + std::to_string(counter) + " is below " +
-         std::to_string(in_flash ? stored : expected) +
-         (in_flash ? ", the counter in flash" : ", which --counter gives");
-}
-
-// Returns the reason why a slot was refused.
-std::string slot_reason(const BootReport& report, std::uint32_t slot, std::uint32_t expected) {
-  const SlotReport& entry = report.slots[slot];
-  std::string text = std::string(status_name(entry.status)) + " (status " +
-                     std::to_string(static_cast<unsigned>(entry.status)) + ")";
-  if (entry.status == Status::kRolledBack) {
-    text += ": " + counter_text(entry.counter, report.counter, expected);
+// A boot report, or a part of one, as a text.
+class StringText {
+ public:
+  explicit StringText(std::string flash = {}) : flash_(std::move(flash)) {}
+  StringText& operator<<(const char* part) {
+    text += part;
+    return *this;
   }
-  return text;
-}
+  StringText& operator<<(std::uint32_t value) {
+    text += std::to_string(value);
+    return *this;
+  }
+  void flash() { text += flash_ + " "; }
+  void name(const char* part) { text += one_line(part); }
+  void count(std::uint32_t value, std::string_view nouns) {
+    text += counted(value, nouns.substr(1, nouns.size() - 2));
+  }
 
-std::string slots_text(const std::string& path, const BootReport& report, Status status,
-                       std::uint32_t expected) {
   std::string text;
-  for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const SlotReport& entry = report.slots[slot];
-    text += "boot: " + path + " slot " + std::to_string(slot) + ": ";
-    if (!entry.looked_at) {
-      text += "release " + release_text(entry.release) + ", the older one\n";
-    } else if (entry.prepared) {
-      text += "release " + release_text(entry.release) + " waits for all nodes to switch\n";
-    } else if (entry.status != Status::kOk) {
-      text += "refused, " + slot_reason(report, slot, expected) + "\n";
-    } else {
-      text += std::string("boots, ") + (report.trial ? "for the first time" : "confirmed") + "\n";
-    }
-  }
-  if (status == Status::kOk && report.last_resort) {
-    text += "boot: the unconfirmed image is the last resort\n";
-  }
-  return text;
+
+ private:
+  std::string flash_;
+};
+
+// Returns the counter that refuses images. `stored`: the counter in flash; 0 without a flash.
+CounterLimit limit_of(std::uint32_t stored, std::uint32_t expected) {
+  if (stored > expected) return {stored, "the counter in flash"};
+  return {expected, "which --counter gives"};
 }
 
 Result<void> boot_flash(const BootOptions& options, const std::string& path,
                         const Expectation& expectation, BootedImage& booted, Programs& programs) {
   if (auto opened = booted.flash.open(path, options.flash_shape, false); !opened) return opened;
   booted.slots = std::make_unique<Slots>(booted.flash, whole_flash(booted.flash));
-  const Acceptance loads{load_all, &programs};
+  const Acceptance loads{accept_loaded, static_cast<NodePrograms*>(&programs)};
   const Status status =
       options.check_only
           ? booted.slots->inspect(expectation, loads, booted.image, booted.slot_report)
           : booted.slots->boot(expectation, loads, booted.image, booted.slot_report);
-  booted.report = slots_text(path, booted.slot_report, status, expectation.counter);
-  if (status == Status::kOk) return {};
-  std::string error = refusal_text(path, status);
-  for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    error += "; slot " + std::to_string(slot) + ": " +
-             slot_reason(booted.slot_report, slot, expectation.counter);
+  const CounterLimit limit = limit_of(booted.slot_report.counter, expectation.counter);
+  StringText report(path);
+  print_slots(report, booted.slot_report, limit);
+  if (status == Status::kOk && booted.slot_report.last_resort) {
+    report << "boot: the unconfirmed image is the last resort\n";
   }
-  return fail(error);
+  booted.report = report.text;
+  if (status == Status::kOk) return {};
+  StringText error;
+  error << refusal_text(path, status).c_str();
+  for (std::uint32_t slot = 0; slot < 2; ++slot) {
+    error << "; slot " << slot << ": ";
+    print_refusal(error, booted.slot_report.slots[slot], limit);
+  }
+  return fail(error.text);
 }
 
 Result<void> boot_file(const std::string& path, const Expectation& expectation, BootedImage& booted,
@@ -103,12 +101,12 @@ Result<void> boot_file(const std::string& path, const Expectation& expectation, 
   booted.bytes = *std::move(contents);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(booted.bytes.data());
   Status status = check_image(bytes, booted.bytes.size(), expectation, booted.image);
-  if (status == Status::kOk) status = load_all(&programs, booted.image);
+  if (status == Status::kOk) status = load_all(booted.image, programs);
   if (status == Status::kOk) return {};
   std::string error = refusal_text(path, status);
   if (status == Status::kRolledBack) {
-    const std::uint32_t counter = load_u32(bytes + kImageCounterAt);
-    error += "; " + counter_text(counter, 0, expectation.counter);
+    error += "; its security counter " + std::to_string(load_u32(bytes + kImageCounterAt)) +
+             " is below " + std::to_string(expectation.counter) + ", which --counter gives";
   }
   return fail(error);
 }
@@ -116,31 +114,11 @@ Result<void> boot_file(const std::string& path, const Expectation& expectation, 
 }  // namespace
 
 std::string refusal_text(const std::string& path, Status status) {
-  return path + " is refused: " + status_name(status) + " (status " +
-         std::to_string(static_cast<unsigned>(status)) + "): " + image_remedy(status);
-}
-
-std::string release_text(std::uint32_t release) {
-  return std::to_string(release >> 24) + "." + std::to_string(release >> 16 & 255) + "." +
-         std::to_string(release & 65535);
-}
-
-Status load_all(void* context, const Image& image) {
-  Programs& programs = *static_cast<Programs*>(context);
-  programs.count = 0;
-  const auto decoded = std::make_unique<DecodedProgram>();
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const Status status = image.load(i, *decoded);
-    if (status != Status::kOk) return status;
-    programs.programs[i] = *decoded;
-  }
-  programs.count = image.programs;
-  programs.selections.assign(image.selections, {});
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const Status status = image.load_selection(i, programs.programs.data(), programs.selections[i]);
-    if (status != Status::kOk) return status;
-  }
-  return Status::kOk;
+  StringText text;
+  text << path.c_str() << " is refused: ";
+  print_status(text, status);
+  text << ": " << image_remedy(status);
+  return text.text;
 }
 
 Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
@@ -177,27 +155,12 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
   for (std::uint32_t link = 0; link < image.links; ++link) {
     programs.peers.push_back(image.link(link).peer);
   }
-  char line[256];
-  std::snprintf(
-      line, sizeof line, "board %s, node %u, release %s, counter %u, %s, %s, %s, %u bytes\n",
-      one_line(image.board).c_str(), image.node, release_text(image.release).c_str(), image.counter,
-      image.signature_checked ? "signature checked" : "SIGNATURE NOT CHECKED: takes any image",
-      counted(image.links, "link").c_str(), counted(image.programs, "program").c_str(), image.size);
-  booted.report += "boot: " + path + ": " + line;
+  StringText report;
+  report << "boot: " << path.c_str();
+  print_image(report, image, programs);
+  booted.report += report.text;
   for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const ProgramRow row = image.program(i);
     programs.sources.push_back(path + " program " + std::to_string(i));
-    std::snprintf(line, sizeof line, "boot: program %u: %s, root %u, %u bytes\n", i,
-                  one_line(row.algorithm).c_str(), row.root, row.size);
-    booted.report += line;
-  }
-  for (std::uint32_t i = 0; i < programs.selections.size(); ++i) {
-    const NodeSelection& selection = programs.selections[i];
-    std::snprintf(line, sizeof line, "boot: selection %u: programs %u to %u, %s\n", i,
-                  selection.first_program,
-                  selection.first_program + selection.table.schedules_count - 1,
-                  counted(selection.table.rows_count, "row").c_str());
-    booted.report += line;
   }
   return {};
 }

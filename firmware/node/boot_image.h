@@ -36,12 +36,7 @@ struct BootedImage {
 [[nodiscard]] Result<void> boot_image(const BootOptions& options, std::uint32_t node,
                                       BootedImage& booted, Programs& programs);
 
-// Decodes every program and selection of the image into `programs`, a Programs. An image is
-// accepted only if this succeeds.
-[[nodiscard]] Status load_all(void* programs, const Image& image);
 // Returns "FILE is refused: ", the status by name and number, and what to do.
 [[nodiscard]] std::string refusal_text(const std::string& file, Status status);
-// Returns a release number as text: 1.2.3.
-[[nodiscard]] std::string release_text(std::uint32_t release);
 
 }  // namespace espalier::node

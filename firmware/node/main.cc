@@ -66,7 +66,8 @@ void describe(const LocalNode& node) {
         counted(espalier::links_count(program), "link").c_str(), program.window,
         counted(program.scratch_blocks, "scratch block").c_str(), program.schedule_digest);
   }
-  for (const espalier::NodeSelection& selection : node.programs.selections) {
+  for (std::uint32_t k = 0; k < node.programs.selections_count; ++k) {
+    const espalier::NodeSelection& selection = node.programs.selections[k];
     const espalier::SelectionTable& table = selection.table;
     const std::uint32_t first = selection.first_program;
     std::printf("%s: a selection of %s, %016" PRIx64 ":\n", node.programs.sources[first].c_str(),

@@ -96,8 +96,7 @@ void NodeServer::end_asking(Status status) {
 
 // All survivors have agreed where to go on. Returns kBusy if this node's run goes on.
 Status NodeServer::resume() {
-  const Status loaded = spares_->load_programs();
-  if (loaded != Status::kOk) return loaded;
+  spares_->load_programs();
   print_loss();
   const bool is_running = state_ == State::kRunning;
   const auto then = numbers_.resume(recovery_->point().next, is_running, state_ == State::kIdle,

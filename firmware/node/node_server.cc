@@ -119,21 +119,20 @@ Status NodeServer::prepare() {
     op_.op = request_.op;
     op_.type = request_.type;
   }
-  const std::uint32_t size = element_bytes(op_);
-  if (size == 0) return Status::kBadOperator;
   if (request_.counts > counts_.size() / sizeof(std::uint64_t)) return Status::kBadArgument;
-  if (request_.schedule != 0 && spares_ != nullptr) {
-    request_.program = 0;
-    while (request_.program < programs_.count &&
-           spares_->schedule(request_.program) != request_.schedule) {
-      ++request_.program;
-    }
-  } else if (request_.schedule != 0) {
-    const Status status =
-        find_program(programs_, request_.schedule, counts(), op_, request_.program);
+  if (request_.schedule != 0) {
+    CallBySchedule call;
+    call.schedule = request_.schedule;
+    call.counts = counts();
+    call.element_bytes = element_bytes(op_);
+    call.commutes = commutes(op_);
+    const DecodedProgram* found = nullptr;
+    const Status status = find_program(programs_, call, found);
     if (status != Status::kOk) return status;
+    request_.program = static_cast<std::uint32_t>(found - programs_.programs);
   }
   if (request_.program >= programs_.count) return Status::kBadArgument;
+  if (element_bytes(op_) == 0) return Status::kBadOperator;
   return find_memory();
 }
 

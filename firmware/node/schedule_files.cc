@@ -76,9 +76,9 @@ Result<void> add_program(const std::string& path, std::uint32_t node, const Load
     return fail(path + " has more programs than this node has room for: " +
                 std::to_string(kMaxPrograms) + " (ESPALIER_MAX_PROGRAMS)");
   }
-  const auto decoded = std::make_unique<DecodedProgram>();
-  if (auto loaded = check_loaded(path, node, load(*decoded)); !loaded) return loaded;
-  programs.programs[programs.count++] = *decoded;
+  DecodedProgram& program = programs.programs[programs.count];
+  if (auto loaded = check_loaded(path, node, load(program)); !loaded) return loaded;
+  ++programs.count;
   programs.sources.push_back(path);
   return {};
 }
@@ -99,24 +99,25 @@ Result<void> load_selection(const std::string& path, const BootOptions& options,
     }
     if (!added) return added;
   }
-  if (programs.selections.size() == kMaxSelections) {
+  if (programs.selections_count == kMaxSelections) {
     return fail(path + " is one selection more than this node has room for: " +
                 std::to_string(kMaxSelections) + " (ESPALIER_MAX_SELECTIONS)");
   }
-  programs.selections.push_back(selection);
+  programs.selections[programs.selections_count++] = selection;
   return {};
 }
 
 Result<void> load_file(const std::string& path, const BootOptions& options, std::uint32_t node,
                        Programs& programs) {
   // A copy: what is checked is what is decoded, even if the file changes meanwhile.
-  const Result<std::string> contents = read_file(path, FileKind::kSchedule);
-  if (!contents) return fail("the schedule: " + contents.error().message);
-  if (is_selection_file(bytes_of(*contents), contents->size())) {
-    return load_selection(path, options, node, *contents, programs);
+  auto read = read_file(path, FileKind::kSchedule);
+  if (!read) return fail("the schedule: " + read.error().message);
+  const std::string& contents = programs.contents.emplace_back(*std::move(read));
+  if (is_selection_file(bytes_of(contents), contents.size())) {
+    return load_selection(path, options, node, contents, programs);
   }
   ScheduleFile file;
-  auto loaded = check_loaded(path, node, file.open(bytes_of(*contents), contents->size()));
+  auto loaded = check_loaded(path, node, file.open(bytes_of(contents), contents.size()));
   if (loaded) loaded = check_file(path, options, node, file);
   if (!loaded) return loaded;
   return add_program(
@@ -144,23 +145,6 @@ Result<void> load_programs(const BootOptions& options, std::uint32_t node, Progr
                 " (ESPALIER_MAX_LINKS)");
   }
   return {};
-}
-
-Status find_program(const Programs& programs, std::uint64_t digest, ElementCounts counts,
-                    const Operator& op, std::uint32_t& index) {
-  for (index = 0; index < programs.count; ++index) {
-    if (programs.programs[index].schedule_digest == digest) return Status::kOk;
-  }
-  for (const NodeSelection& selection : programs.selections) {
-    if (selection.digest != digest) continue;
-    const bool commutes = op.op != Op::kCustom || op.commutes;
-    const std::uint64_t bytes = started_bytes(counts, element_bytes(op));
-    const SelectionRow* row = find_row(selection.table, bytes, commutes);
-    if (row == nullptr) return Status::kBadOperator;
-    index = selection.first_program + row->program;
-    return Status::kOk;
-  }
-  return Status::kBadArgument;
 }
 
 }  // namespace espalier::node

@@ -123,27 +123,30 @@ TEST_F(ScheduleFiles, ChoosesByASelection) {
   const std::string both = write("both", selection_of_two());
   ASSERT_EQ(load({ring, both}), "");
   ASSERT_EQ(programs_->count, 3u);
-  ASSERT_EQ(programs_->selections.size(), 1u);
+  ASSERT_EQ(programs_->selections_count, 1u);
   EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{0, 1, 2, 4})) << "of all schedules";
-  const NodeSelection& selection = programs_->selections.front();
+  const NodeSelection& selection = programs_->selections[0];
   EXPECT_EQ(selection.first_program, 1u);
-  std::uint32_t index = 0;
-  const Operator bytes;
+  const DecodedProgram* found = nullptr;
+  CallBySchedule call;
+  call.schedule = selection.digest;
+  call.element_bytes = 1;
   for (const auto& [count, expected] : {std::pair{0u, 1u}, {999u, 1u}, {1000u, 2u}, {5000u, 2u}}) {
-    ASSERT_EQ(find_program(*programs_, selection.digest, count, bytes, index), Status::kOk);
-    EXPECT_EQ(index, expected) << count;
+    call.counts = count;
+    ASSERT_EQ(find_program(*programs_, call, found), Status::kOk);
+    EXPECT_EQ(found, &programs_->programs[expected]) << count;
   }
-  Operator words;
-  words.op = Op::kSum;
-  words.type = Type::kF64;
-  ASSERT_EQ(find_program(*programs_, selection.digest, 125, words, index), Status::kOk);
-  EXPECT_EQ(index, 2u) << "125 elements of 8 bytes";
+  call.counts = 125;
+  call.element_bytes = 8;
+  ASSERT_EQ(find_program(*programs_, call, found), Status::kOk);
+  EXPECT_EQ(found, &programs_->programs[2]) << "125 elements of 8 bytes";
   for (std::uint32_t i = 0; i < 3; ++i) {
-    const std::uint64_t digest = programs_->programs[i].schedule_digest;
-    ASSERT_EQ(find_program(*programs_, digest, 1, bytes, index), Status::kOk);
-    EXPECT_EQ(index, i) << "a schedule by its own digest";
+    call.schedule = programs_->programs[i].schedule_digest;
+    ASSERT_EQ(find_program(*programs_, call, found), Status::kOk);
+    EXPECT_EQ(found, &programs_->programs[i]) << "a schedule by its own digest";
   }
-  EXPECT_EQ(find_program(*programs_, 12345, 1, bytes, index), Status::kBadArgument);
+  call.schedule = 12345;
+  EXPECT_EQ(find_program(*programs_, call, found), Status::kBadArgument);
 }
 
 TEST_F(ScheduleFiles, RefusesASelectionBeyondItsRoom) {

@@ -1,6 +1,7 @@
 #include "firmware/node/update_server.h"
 
 #include "base/clock.h"
+#include "firmware/image/load_all.h"
 
 namespace espalier::node {
 namespace {
@@ -100,7 +101,7 @@ const Program* UpdateServer::program(std::uint32_t index) {
 }
 
 const Program* UpdateServer::load(const Image& image, std::uint32_t vote) {
-  return load_all(&programs_, image) == Status::kOk ? program(vote) : nullptr;
+  return load_all(image, programs_) == Status::kOk ? program(vote) : nullptr;
 }
 
 Status UpdateServer::piece(std::uint32_t offset) {

@@ -159,14 +159,15 @@ typedef struct espalier_node_call {
 // the call.
 uint64_t espalier_node_scratch_bytes(const espalier_node* node, const espalier_node_call* call);
 
-// Starts the call by the image's program of this collective and root. All ranks start the same
-// calls in the same order. The memory belongs to the node until the collective ends; the call is
+// Starts the call by the image's program of this collective and root. If the image has a selection
+// of them, its row for the count and the operator decides alone. All ranks start the same calls in
+// the same order. The memory belongs to the node until the collective ends; the call is
 // copied. Errors, on which nothing was started:
 //   ESPALIER_BAD_ARGUMENT  no program of the image serves the call; a collective is running; a
 //                          buffer that the program uses is null; scratch is too small or not
 //                          aligned; buffers overlap other than in place
-//   ESPALIER_BAD_OPERATOR  operator and type do not match; the type is unknown; the program needs
-//                          an operator that commutes
+//   ESPALIER_BAD_OPERATOR  operator and type do not match; the type is unknown; the operator does
+//                          not commute, and no such program or row keeps the order of ranks
 //   ESPALIER_TOO_LARGE     the message exceeds this build's limits
 //   ESPALIER_UNSUPPORTED   the window here is too small for the program
 //   the failure            the node has failed before

@@ -75,8 +75,7 @@ Result<ScheduleSet> read_schedules(const std::string& path, const ShowProgress& 
 Result<ChosenMember> choose_member(const ScheduleSet& set, const reference::ReferenceInput& what) {
   if (!set.selected) return ChosenMember{};
   const SelectionTable& table = set.selected->table;
-  const bool commutes = what.op.op != Op::kCustom || what.op.commutes;
-  const SelectionRow* row = find_row(table, what.bytes, commutes);
+  const SelectionRow* row = find_row(table, what.bytes, commutes(what.op));
   if (row == nullptr) {
     return fail("'" + one_line(set.name) +
                 "': no schedule of the selection keeps the order of ranks, and the operator does "

@@ -16,7 +16,6 @@
 namespace espalier::bare_nodes {
 
 inline constexpr std::uint32_t kNodes = 4, kMtu = 1498;
-inline constexpr std::uint32_t kProgramsRoom = 11;  // programs of an image
 inline constexpr std::uint32_t kRoom = 24576, kScratchRoom = 98304, kEventsRoom = 1024;
 
 struct ImageBytes {
@@ -93,22 +92,6 @@ class GatewayCarrier final : public Carrier {
  private:
   Inbox& node_;
 };
-
-inline Status load_all(void* context, const Image& image) {
-  bare::Booted& booted = *static_cast<bare::Booted*>(context);
-  if (image.programs > kProgramsRoom) return Status::kTooLarge;
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const Status status = image.load(i, booted.programs[i]);
-    if (status != Status::kOk) return status;
-  }
-#if ESPALIER_MAX_SELECTIONS > 0
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const Status status = image.load_selection(i, booted.programs, booted.selections[i]);
-    if (status != Status::kOk) return status;
-  }
-#endif
-  return Status::kOk;
-}
 
 inline SerialConfig config_of(std::uint32_t session, std::uint32_t channel, std::uint32_t window) {
   SerialConfig config;
@@ -199,7 +182,7 @@ class BareNode {
     expected.board = "mps2-an385";
     expected.node = node;
     expected.authority = &authority_;
-    const Acceptance loads{load_all, &booted};
+    const Acceptance loads{accept_loaded, static_cast<NodePrograms*>(&booted)};
     CHECK_EQ(slots_.begin(images[node].size), Status::kOk);
     CHECK_EQ(slots_.append(images[node].bytes, images[node].size), Status::kOk);
     CHECK_EQ(slots_.finish(expected, loads), Status::kOk);
@@ -225,7 +208,7 @@ class BareNode {
 
   MemoryFlash flash_;
   Slots slots_;
-  DecodedProgram programs_[kProgramsRoom] = {};
+  DecodedProgram programs_[kMaxPrograms] = {};
   Authority authority_;
 
  public:

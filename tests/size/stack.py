@@ -40,7 +40,7 @@ INDIRECT = [
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, the board's counter, and the board to judge an image; the image check calls the verifier of signatures.
-    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::|load_(first|all)\("),
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::|load_first\(|bare::.*::accept\("),
     (r"espalier::(Slots::|StartCounter::|whole_flash)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::"),
     (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),

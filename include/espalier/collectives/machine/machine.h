@@ -113,7 +113,8 @@ class Machine {
   //                 all in an all-to-all with unequal counts; make_layout()'s reasons
   //   kNoSuchPeer   the endpoint has no link to one of the program's peers
   //   kBadOperator  operator and type do not match; the type is unknown or has no size; the program
-  //                 needs an operator that commutes. A program without combines accepts any op.
+  //                 needs an operator that commutes, on every node of it. Otherwise a program
+  //                 without combines accepts any op.
   //   kTooLarge     the message exceeds the limits of make_layout() or of memory; on 32-bit targets
   //                 also a schedule of more than 2^30 steps
   //   kMalformed    the program names a buffer that this node does not have

@@ -71,6 +71,11 @@ struct Operator {
   void* context = nullptr;          // passed to `custom`
 };
 
+// Whether the operator commutes; a built-in one does.
+[[nodiscard]] constexpr bool commutes(const Operator& op) {
+  return op.op != Op::kCustom || op.commutes;
+}
+
 // Returns the bytes of one element; 0 if the type is unknown, or custom without a size.
 [[nodiscard]] std::uint32_t element_bytes(const Operator& op);
 
