@@ -23,7 +23,8 @@ class Collective {
   constexpr Collective(Generated value) : value_(static_cast<Value>(value)) {}
   // The value of a number; none is refused here.
   explicit constexpr Collective(std::int64_t value) : value_(static_cast<Value>(value)) {}
-  // For a switch.
+  // value() is for a switch, which GCC 12 does not let convert an object of two conversions.
+  [[nodiscard]] constexpr Value value() const { return value_; }
   constexpr operator Value() const { return value_; }
   // For the fields of programs.
   template <GeneratedCollective Generated>
