@@ -21,7 +21,7 @@
 #include "espalier/base/digest.h"
 #include "espalier/bootstrap/server.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/communicator.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "tests/directory_test.h"

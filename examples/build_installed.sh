@@ -55,7 +55,7 @@ fi
 
 # The calls in docs/firmware_in_c.md, as they are shown there.
 {
-  for header in collectives/machine/machine.h collectives/schedule/file.h hal/ofi/wire_up.h; do
+  for header in collectives/machine/machine.h collectives/schedule/file.h hal/ofi/ofi_endpoint.h; do
     echo "#include \"espalier/$header\""
   done
   echo 'using namespace espalier;'

@@ -14,9 +14,7 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/verify/verify.h"
-#include "espalier/hal/ofi/address.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "espalier/hal/ofi/wire_up.h"
 #include "espalier/topology/topology.h"
 
 namespace {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "espalier/hal/ofi/wire_up.h"
 
 namespace espalier::node {
 

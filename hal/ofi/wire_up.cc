@@ -1,4 +1,4 @@
-#include "espalier/hal/ofi/wire_up.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
 

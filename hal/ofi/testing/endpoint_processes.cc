@@ -11,7 +11,7 @@
 #include <cstdlib>
 
 #include "base/testing/results.h"
-#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {

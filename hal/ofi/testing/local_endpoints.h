@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "espalier/hal/ofi/address.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {

@@ -23,8 +23,10 @@ class Collective {
   constexpr Collective(Generated value) : value_(static_cast<Value>(value)) {}
   // The value of a number; none is refused here.
   explicit constexpr Collective(std::int64_t value) : value_(static_cast<Value>(value)) {}
-  // value() is for a switch, which GCC 12 does not let convert an object of two conversions.
+  // Returns the number. A switch needs it: GCC 12 converts no object there that has a template of
+  // conversions.
   [[nodiscard]] constexpr Value value() const { return value_; }
+  // For comparisons.
   constexpr operator Value() const { return value_; }
   // For the fields of programs.
   template <GeneratedCollective Generated>

@@ -1,6 +1,6 @@
 #pragma once
-// The endpoint over libfabric, and over the provider "mem". Host only. Allocates in open() and
-// connect() only.
+// The endpoint over libfabric, and over the provider "mem"; and the exchange of addresses that
+// connects the endpoints of a cluster. Host only. Allocates in open() and connect() only.
 //
 // Messages are RMA writes with immediate data into registered memory; one credit flows back, and no
 // libfabric receive is ever posted.
@@ -95,7 +95,7 @@ class OfiEndpoint {
   // For each lane, the address that its other end needs (binary; the launcher carries it).
   [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
   // Connects all lanes and returns when each can carry messages. addresses[l]: the address that the
-  // other end of lane l published (other_end() in address.h). Errors: not one address per lane, a
+  // other end of lane l published (other_end()). Errors: not one address per lane, a
   // wrong address, no connection within Config.connect_deadline_ns.
   [[nodiscard]] virtual Result<void> connect(const std::vector<std::string>& addresses) = 0;
   // connect() in two parts, for a thread that connects several endpoints to each other. Start each;
@@ -147,5 +147,36 @@ class OfiEndpoint {
   // are connected.
   [[nodiscard]] virtual Endpoint& endpoint() = 0;
 };
+
+// Returns the number that lane `lane` of node `node` has at its other end. peers[v]: the node at
+// the other end of each lane of node v. The i-th lane from a to b is the i-th lane from b to a. If
+// the other end has no such lane, returns its number of lanes.
+[[nodiscard]] std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers,
+                                      std::uint32_t node, std::uint32_t lane);
+
+// The address exchange of one node with its neighbours: each opens its endpoint, publishes the
+// addresses of its lanes, collects those of its neighbours, and connects. A launcher carries the
+// addresses, so there is one WireUp per kind of launcher: implement it for a process manager (PMIx,
+// PMI), MPI, or any other. espalier-node has one for `espalier run`.
+class WireUp {
+ public:
+  virtual ~WireUp() = default;
+  // Publishes the address of each lane of `node`, and the peer at its other end. Errors: too many
+  // or too long addresses, or the launcher is gone.
+  [[nodiscard]] virtual Result<void> publish(std::uint32_t node,
+                                             const std::vector<std::string>& addresses,
+                                             const std::vector<std::uint32_t>& peers) = 0;
+  // Waits for the address at the other end of each published lane (other_end()), in
+  // the order of the lanes. All nodes of a thread must publish before the first of them collects.
+  // Error: the launcher is gone.
+  [[nodiscard]] virtual Result<std::vector<std::string>> collect() = 0;
+  // Returns the job secret, once collect() has returned; null: the launcher gave none.
+  [[nodiscard]] virtual const Secret* secret() const { return nullptr; }
+};
+
+// Connects the endpoint of `node` to its neighbours: publishes its addresses, collects theirs and
+// connects. The neighbours must do the same at the same time, each in its own process or thread.
+// Errors: those of `wire_up` and of OfiEndpoint::connect().
+[[nodiscard]] Result<void> connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up);
 
 }  // namespace espalier::ofi
