@@ -59,7 +59,7 @@ fi
     echo "#include \"espalier/$header\""
   done
   echo 'using namespace espalier;'
-  echo 'Result<Status> run(const ofi::Config& config, std::uint32_t node, ofi::WireUp& wire_up, const ScheduleFile& file,'
+  echo 'Result<Status> run(const ofi::FixedConfig& config, std::uint32_t node, ofi::WireUp& wire_up, const ScheduleFile& file,'
   echo '    DecodedProgram& program, Machine& machine, const Buffers& buffers, const Operator& op, std::uint64_t count) {'
   sed -n '/^<!-- calls: /,/^```$/p' "$sources/docs/firmware_in_c.md" | grep -v '^<!--\|^```'
   echo 'return status; }'

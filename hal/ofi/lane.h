@@ -11,11 +11,10 @@
 
 #include "espalier/hal/endpoint.h"
 #include "hal/ofi/authentication.h"
+#include "hal/ofi/config_check.h"
 #include "hal/ofi/domain.h"
 
 namespace espalier::ofi {
-
-inline constexpr std::uint32_t kMaxRing = 64;
 
 [[nodiscard]] constexpr std::uint64_t bit(std::uint64_t position) {
   return std::uint64_t{1} << position;

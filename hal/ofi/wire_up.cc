@@ -2,7 +2,7 @@
 
 namespace espalier::ofi {
 
-Result<void> connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up) {
+Result<void> connect(FixedLinks& endpoint, std::uint32_t node, WireUp& wire_up) {
   auto published = wire_up.publish(node, endpoint.addresses(), endpoint.lane_peers());
   if (!published) return published;
   const auto addresses = wire_up.collect();
