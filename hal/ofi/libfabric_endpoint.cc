@@ -128,16 +128,6 @@ std::vector<std::uint32_t> LibfabricEndpoint::lane_peers() const {
   return peers;
 }
 
-Result<void> LibfabricEndpoint::connect(const std::vector<std::string>& addresses) {
-  if (auto started = start_connecting(addresses); !started) return started;
-  while (true) {
-    const auto connected = go_on_connecting();
-    if (!connected) return fail(connected.error());
-    if (*connected) return {};
-    sched_yield();
-  }
-}
-
 Result<bool> LibfabricEndpoint::go_on_connecting() {
   const auto lock = locked();
   (void)progress();

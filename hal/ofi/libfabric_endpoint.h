@@ -37,7 +37,6 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
     const auto lock = locked();
     return connector_.addresses();
   }
-  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override {
     const auto lock = locked();
     return connector_.start(addresses);

@@ -55,7 +55,7 @@ mem::HostConfig host_config_of(const Config& config, std::size_t blocks) {
 }  // namespace
 
 template <class AnyConfig>
-Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open_any(const AnyConfig& config) {
+Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const AnyConfig& config) {
   if (auto serves = check_memory(config); !serves) return fail(serves.error());
   std::unique_ptr<MemoryEndpoint> endpoint(new MemoryEndpoint(config));
   if (auto opened = endpoint->endpoint_.open(); !opened) {
@@ -65,13 +65,8 @@ Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open_any(const AnyConfig
   return endpoint;
 }
 
-Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const FixedConfig& config) {
-  return open_any(config);
-}
-
-Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const AddedConfig& config) {
-  return open_any(config);
-}
+template Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const FixedConfig&);
+template Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const AddedConfig&);
 
 MemoryEndpoint::MemoryEndpoint(const FixedConfig& config)
     : config_(config), peers_(config.peers), endpoint_(host_config_of(config, peers_.size())) {
@@ -193,16 +188,6 @@ Result<bool> MemoryEndpoint::go_on_connecting() {
     all = all && *one;
   }
   return all;
-}
-
-Result<void> MemoryEndpoint::connect(const std::vector<std::string>& addresses) {
-  if (auto started = start_connecting(addresses); !started) return started;
-  while (true) {
-    const auto connected = go_on_connecting();
-    if (!connected) return fail(connected.error());
-    if (*connected) return {};
-    endpoint_.wait(monotonic_ns() + 1'000'000);
-  }
 }
 
 Result<void> MemoryEndpoint::set_addresses(std::vector<std::string> addresses) {

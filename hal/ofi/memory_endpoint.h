@@ -19,13 +19,12 @@ inline constexpr std::uint32_t kMostMemoryNodes = kMaxLinks;
 
 class MemoryEndpoint final : public FixedLinks, public AddedLinks {
  public:
-  // Both require check_config().
-  [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open(const FixedConfig& config);
-  [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open(const AddedConfig& config);
+  // Requires check_config().
+  template <class AnyConfig>  // FixedConfig or AddedConfig
+  [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open(const AnyConfig& config);
 
   [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override { return lane_peers_; }
   [[nodiscard]] std::vector<std::string> addresses() const override;
-  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<bool> go_on_connecting() override;
   [[nodiscard]] std::string address() const override;
@@ -47,8 +46,6 @@ class MemoryEndpoint final : public FixedLinks, public AddedLinks {
  private:
   explicit MemoryEndpoint(const FixedConfig& config);
   explicit MemoryEndpoint(const AddedConfig& config);
-  template <class AnyConfig>
-  [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open_any(const AnyConfig& config);
   [[nodiscard]] mem::HostConfig host_config(const AddedConfig& config);
   [[nodiscard]] std::string address_for(std::uint32_t peer, std::uint32_t block,
                                         const std::string& lane) const;

@@ -1,6 +1,21 @@
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
+namespace {
+
+constexpr std::uint64_t kConnectPauseNs = 1'000'000;
+
+}  // namespace
+
+Result<void> FixedLinks::connect(const std::vector<std::string>& addresses) {
+  if (auto started = start_connecting(addresses); !started) return started;
+  while (true) {
+    const auto connected = go_on_connecting();
+    if (!connected) return fail(connected.error());
+    if (*connected) return {};
+    endpoint().wait(endpoint().now() + kConnectPauseNs);
+  }
+}
 
 Result<void> connect(FixedLinks& endpoint, std::uint32_t node, WireUp& wire_up) {
   auto published = wire_up.publish(node, endpoint.addresses(), endpoint.lane_peers());

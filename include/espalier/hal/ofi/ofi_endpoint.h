@@ -125,7 +125,7 @@ class FixedLinks : public virtual OfiEndpoint {
   // Connects all lanes and returns when each can carry messages. addresses[l]: the address that the
   // other end of lane l published (other_end()). Errors: not one address per lane, a
   // wrong address, no connection within Config.connect_deadline_ns.
-  [[nodiscard]] virtual Result<void> connect(const std::vector<std::string>& addresses) = 0;
+  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses);
   // connect() in two parts, for a thread that connects several endpoints to each other. Start each;
   // then call go_on_connecting() on all in turn until each has returned true: all its lanes can
   // carry messages. Call it on connected endpoints too, because they still answer the others.
