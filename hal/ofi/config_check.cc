@@ -12,8 +12,6 @@ namespace {
 
 std::string node_text(const Config& config) { return "node " + std::to_string(config.node); }
 
-bool is_mixed(const std::string& provider) { return fabric_provider(provider) != provider; }
-
 Result<void> check_common(const Config& config) {
   if (config.window == 0 || config.window > kMaxRing) {
     return fail("window " + std::to_string(config.window) + " is not in 1.." +
@@ -59,7 +57,7 @@ Result<void> check_config(const FixedConfig& config) {
   if (std::count(config.peers.begin(), config.peers.end(), config.node) != 0) {
     return fail(node + " has a link to itself");
   }
-  if (auto sound = check_lanes(config); !sound || !is_mixed(config.provider)) return sound;
+  if (auto sound = check_lanes(config); !sound || has_fixed_links(config.provider)) return sound;
   if (auto sound = check_parts(config.provider); !sound) return sound;
   return fail(node + ": provider " + config.provider +
               " finds out which peers are on this host; with fixed links, expected mem or " +
@@ -72,11 +70,12 @@ Result<void> check_config(const AddedConfig& config) {
     return fail(node + ": max_links " + std::to_string(config.max_links) + " is not in 1.." +
                 std::to_string(kMaxLinks));
   }
-  if (!config.host.empty() && !is_mixed(config.provider)) {
+  const bool is_mixed = fabric_provider(config.provider) != config.provider;
+  if (!config.host.empty() && !is_mixed) {
     return fail(node + ": host \"" + config.host + "\" with provider " + config.provider +
                 ", which does not ask who shares memory; expected mem+NAME");
   }
-  if (auto sound = check_common(config); !sound || !is_mixed(config.provider)) return sound;
+  if (auto sound = check_common(config); !sound || !is_mixed) return sound;
   return check_parts(config.provider);
 }
 

@@ -12,11 +12,10 @@ namespace espalier::ofi {
 
 Result<void> check_provider(const std::string& name) {
   if (name == kMemProvider) return {};
-  const std::string fabric = fabric_provider(name);
-  if (fabric != name) {
+  if (!has_fixed_links(name)) {
     if (auto sound = check_parts(name); !sound) return sound;
   }
-  const auto info = find_provider(fabric, "");
+  const auto info = find_provider(fabric_provider(name), "");
   if (!info) return fail("provider \"" + name + "\": " + info.error().message);
   fi_freeinfo(*info);
   return {};
@@ -35,7 +34,7 @@ Result<std::unique_ptr<FixedLinks>> FixedLinks::open(const FixedConfig& config) 
 Result<std::unique_ptr<AddedLinks>> AddedLinks::open(const AddedConfig& config) {
   if (auto sound = check_config(config); !sound) return fail(sound.error());
   if (config.provider == kMemProvider) return MemoryEndpoint::open(config);
-  if (fabric_provider(config.provider) != config.provider) return MixedEndpoint::open(config);
+  if (!has_fixed_links(config.provider)) return MixedEndpoint::open(config);
   return LibfabricEndpoint::open(config);
 }
 

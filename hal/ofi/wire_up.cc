@@ -1,11 +1,6 @@
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
-namespace {
-
-constexpr std::uint64_t kConnectPauseNs = 1'000'000;
-
-}  // namespace
 
 Result<void> FixedLinks::connect(const std::vector<std::string>& addresses) {
   if (auto started = start_connecting(addresses); !started) return started;
@@ -13,7 +8,7 @@ Result<void> FixedLinks::connect(const std::vector<std::string>& addresses) {
     const auto connected = go_on_connecting();
     if (!connected) return fail(connected.error());
     if (*connected) return {};
-    endpoint().wait(endpoint().now() + kConnectPauseNs);
+    endpoint().wait(endpoint().now() + 1'000'000);
   }
 }
 
