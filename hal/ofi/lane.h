@@ -141,7 +141,7 @@ struct Lane {
   bool down_reported = false;
   std::uint32_t refusals = 0;  // consecutive refusals by libfabric
   std::uint64_t retry_at_ns = 0;
-  // Only with Config.max_links:
+  // Only with added links:
   std::uint64_t connect_until_ns = 0;   // 0: this end has not asked to connect
   std::uint64_t greet_again_at_ns = 0;  // unless answered
   std::uint64_t greet_delay_ns = 0;

@@ -17,9 +17,9 @@ namespace espalier::ofi {
 // Which processes can share memory: those with equal names.
 using HostName = std::array<std::uint8_t, 16>;
 
-// Returns the name of Config.host, or if that is empty a digest of this boot of the kernel, the
-// process, user and network namespaces, and the user with its
-// group and capabilities. So a container is a host of its own.
+// Returns the name of AddedConfig.host, or if that is empty a digest of this boot of the kernel,
+// the process, user and network namespaces, and the user with its group and capabilities. So a
+// container is a host of its own.
 [[nodiscard]] HostName host_name(const std::string& host);
 
 class MixedEndpoint final : public AddedLinks, private Endpoint {
