@@ -67,7 +67,7 @@ struct FixedConfig : Config {
 
 // The parameters of AddedLinks::open(). The fabric routes.
 struct AddedConfig : Config {
-  std::uint32_t max_links = 0;  // from 1 to kMaxLinks
+  std::uint32_t max_links = 0;  // of the endpoint: from 1 to kMaxLinks, which is 128
   // For "mem+NAME": processes with the same text share memory. Empty: as the kernel says, which
   // makes each container a host of its own. Other providers refuse it.
   std::string host;
