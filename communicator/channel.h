@@ -212,7 +212,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::array<Extents, std::size(kAllCollectives) + 1> extents_;
   Members members_;
   bool is_measuring_ = false;
-  std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
+  std::unique_ptr<ofi::AddedLinks> fabric_;  // null: one rank
   // run() keeps them, without a channel: a call that comes again allocates nothing (schedules.h).
   std::array<std::shared_ptr<Operation>, 4> recent_operations_;
   std::size_t next_recent_operation_ = 0;

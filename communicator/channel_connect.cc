@@ -46,7 +46,7 @@ Channel::Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t siz
 
 Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_part) {
   if (size_ == 1) return {};
-  ofi::Config config;
+  ofi::AddedConfig config;
   const JoinOptions& options = job_->options();
   config.provider = options.provider;
   config.local_address = options.local_address;
@@ -59,7 +59,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
   config.is_small = is_part;
   config.fabric = job_->fabric();
   config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
-  auto fabric = ofi::OfiEndpoint::open(config);
+  auto fabric = ofi::AddedLinks::open(config);
   if (!fabric) return fail(fabric.error());
   fabric_ = *std::move(fabric);
   return {};

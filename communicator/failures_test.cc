@@ -21,7 +21,7 @@
 #include "espalier/base/digest.h"
 #include "espalier/bootstrap/server.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/communicator.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "tests/directory_test.h"
@@ -155,7 +155,7 @@ TEST(Communicator, ARankThatDiesDuringARejoin) {
 }
 
 // As split(1) of rank 3 of 4, except that the rank says nothing from then on.
-void begin_split(Communicator& world, const ofi::OfiEndpoint& endpoint) {
+void begin_split(Communicator& world, const ofi::AddedLinks& endpoint) {
   const Vector wish = {1, 0};  // color and key
   Vector wishes(8);
   ASSERT_EQ(message(world.run({.collective = Collective::kAllgather,
@@ -177,7 +177,7 @@ void begin_split(Communicator& world, const ofi::OfiEndpoint& endpoint) {
 // all survivors get the same cause.
 TEST(Communicator, ARankThatDiesDuringASplit) {
   LocalJob job(4);
-  std::vector<std::unique_ptr<ofi::OfiEndpoint>> endpoints;  // of rank 3
+  std::vector<std::unique_ptr<ofi::AddedLinks>> endpoints;  // of rank 3
   std::vector<Communicator> stopped;
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
@@ -187,10 +187,10 @@ TEST(Communicator, ARankThatDiesDuringASplit) {
       auto world = join(options);
       ASSERT_TRUE(world) << world.error().message;
       if (rank == 3) {
-        ofi::Config config;
+        ofi::AddedConfig config;
         config.node = 1;
         config.max_links = 1;
-        endpoints.push_back(or_throw(ofi::OfiEndpoint::open(config)));
+        endpoints.push_back(or_throw(ofi::AddedLinks::open(config)));
         begin_split(*world, *endpoints.back());
         communicator::JobPart::silence(*world);  // Its endpoint stays open.
         stopped.push_back(*std::move(world));

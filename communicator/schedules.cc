@@ -203,7 +203,7 @@ Result<void> Schedules::add_file(const std::string& path) {
   if (!verdict.valid) {
     return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
   }
-  const Key key{"", Source::kFile, first.collective, first.root};
+  const Key key{"", Source::kFile, Collective(first.collective), first.root};
   if (planned_.contains(key)) {
     return fail("the schedule '" + path + "': another file already serves " +
                 text_of(first.collective, first.root));

@@ -55,11 +55,11 @@ fi
 
 # The calls in docs/firmware_in_c.md, as they are shown there.
 {
-  for header in collectives/machine/machine.h collectives/schedule/file.h hal/ofi/wire_up.h; do
+  for header in collectives/machine/machine.h collectives/schedule/file.h hal/ofi/ofi_endpoint.h; do
     echo "#include \"espalier/$header\""
   done
   echo 'using namespace espalier;'
-  echo 'Result<Status> run(const ofi::Config& config, std::uint32_t node, ofi::WireUp& wire_up, const ScheduleFile& file,'
+  echo 'Result<Status> run(const ofi::FixedConfig& config, std::uint32_t node, ofi::WireUp& wire_up, const ScheduleFile& file,'
   echo '    DecodedProgram& program, Machine& machine, const Buffers& buffers, const Operator& op, std::uint64_t count) {'
   sed -n '/^<!-- calls: /,/^```$/p' "$sources/docs/firmware_in_c.md" | grep -v '^<!--\|^```'
   echo 'return status; }'

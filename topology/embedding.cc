@@ -1,5 +1,3 @@
-#include "espalier/topology/embedding.h"
-
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "base/read_file.h"
 #include "embedding.pb.h"
 #include "espalier/base/assert.h"
+#include "espalier/topology/topology.h"
 #include "topology/text_file.h"
 
 namespace espalier::topology {

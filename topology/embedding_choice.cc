@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "espalier/base/assert.h"
-#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
 #include "topology/embedding_family.h"
 #include "topology/known_embeddings.h"
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::topology {
 

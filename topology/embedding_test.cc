@@ -1,13 +1,12 @@
 // Embedding files: accepted, written and refused text; the choice of the best known embedding.
 
-#include "espalier/topology/embedding.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 #include <tuple>
 
 #include "base/testing/results.h"
+#include "espalier/topology/topology.h"
 #include "topology/embedding_family.h"
 
 namespace espalier::topology {

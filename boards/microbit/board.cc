@@ -9,7 +9,7 @@
 
 #include "boards/cortex-m/processor.h"
 #include "boards/startup.h"
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 
 extern "C" {
 // Parts of the flash, from the linker script.

@@ -14,7 +14,7 @@
 #include "boards/mps2/semihost.h"
 #include "boards/mps2/uart.h"
 #include "boards/startup.h"
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 
 namespace espalier::board {
 namespace {

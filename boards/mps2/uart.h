@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 
 namespace espalier {
 

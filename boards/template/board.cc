@@ -13,7 +13,7 @@
 
 #include "boards/cortex-m/processor.h"
 #include "boards/startup.h"
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 #include "firmware/boot/start_counter.h"
 
 namespace espalier::board {

@@ -9,7 +9,7 @@
 
 #include "boards/riscv/processor.h"
 #include "boards/startup.h"
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 #include "firmware/boot/start_counter.h"
 
 extern "C" {

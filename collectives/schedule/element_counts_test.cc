@@ -80,9 +80,9 @@ TEST(UnequalCounts, EveryElementIsInOneBlock) {
   ASSERT_TRUE(rc::check([] {
     const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 7);
     const auto node = *rc::gen::inRange<std::uint32_t>(0, ranks);
-    const auto collective = *rc::gen::element<Collective::Value>(
-        espalier_Collective_SCATTER, espalier_Collective_GATHER, espalier_Collective_ALLGATHER,
-        espalier_Collective_REDUCE_SCATTER);
+    const auto collective =
+        *rc::gen::element<Collective::Value>(Collective::kScatter, Collective::kGather,
+                                             Collective::kAllgather, Collective::kReduceScatter);
     OwnedProgram program = program_of(collective, ranks, node, *rc::gen::element(0u, 8u, 100u));
     program.residue_mod = *rc::gen::inRange<std::uint32_t>(0, 4);
     program.residue = program.residue_mod == 0 ? 0 : 1 % program.residue_mod;

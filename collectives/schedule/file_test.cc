@@ -12,7 +12,7 @@
 
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/crc32.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier {
 namespace {

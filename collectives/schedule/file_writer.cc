@@ -1,8 +1,8 @@
-#include "espalier/collectives/schedule/file_writer.h"
-
 #include <algorithm>
 
 #include "espalier/base/crc32.h"
+#include "espalier/collectives/schedule/file.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier {
 namespace {

@@ -301,7 +301,7 @@ std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer:
 }
 
 const char* collective_name(Collective collective) {
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kBroadcast: return "broadcast";
     case Collective::kReduce: return "reduce";
     case Collective::kAllreduce: return "allreduce";

@@ -5,7 +5,7 @@
 // Steps: d + N + ceil(N/r) - 1, where d is the step in which the last rank gets its first block.
 // Cost: steps * (alpha + beta*m/N), N as in fractional.cc.
 //
-// An embedding (include/espalier/topology/embedding.h) gives the place of each group;
+// An embedding (include/espalier/topology/topology.h) gives the place of each group;
 // collectives/embed finds it. A reduce is a broadcast reversed in time, and so are its routes: an
 // embedding of a broadcast on mesh:CxR serves the reduce on mesh:RxC (topology::reversed).
 

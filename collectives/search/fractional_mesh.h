@@ -4,7 +4,7 @@
 #include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::searched {
 

@@ -213,7 +213,7 @@ std::uint32_t last_arrival(const NetworkTree& tree, Collective collective,
 }
 
 void add_actions(InNetworkNode node, Collective collective, std::uint32_t root) {
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kBroadcast: return node.add_broadcast();
     case Collective::kReduce: return node.add_reduction(&root);
     case Collective::kScan: return node.add_scan(true);

@@ -25,7 +25,7 @@ namespace espalier::searched {
                                                     const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> crossbar_b_reduce(const topology::Topology& topology,
                                                  const CollectiveParameters& parameters);
-// fractional_mesh.cc: meshes with a known embedding (include/espalier/topology/embedding.h).
+// fractional_mesh.cc: meshes with a known embedding (include/espalier/topology/topology.h).
 [[nodiscard]] Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology,
                                                          const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> fractional_mesh_reduce(const topology::Topology& topology,

@@ -150,7 +150,7 @@ std::uint64_t moved_bytes(const reference::ReferenceInput& what) {
 
 double bus_share(Collective collective, std::uint32_t ranks) {
   const double others = (static_cast<double>(ranks) - 1) / ranks;
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kAllreduce: return 2 * others;
     case Collective::kAllgather:
     case Collective::kReduceScatter:

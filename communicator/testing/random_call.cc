@@ -179,7 +179,7 @@ void RandomCall::fill_vectors() {
   const bool is_root = me_ == drawn_.root;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::int64_t& expected = expected_values_[i];
-    switch (drawn_.collective) {
+    switch (drawn_.collective.value()) {
       case Collective::kBroadcast: expected = drawn_.value(drawn_.root, i); break;
       case Collective::kReduce:
         if (is_root) expected = drawn_.reduced(drawn_.ranks, i);

@@ -10,7 +10,6 @@
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
-#include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 
 namespace {

@@ -14,9 +14,7 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/verify/verify.h"
-#include "espalier/hal/ofi/address.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "espalier/hal/ofi/wire_up.h"
 #include "espalier/topology/topology.h"
 
 namespace {
@@ -26,7 +24,7 @@ constexpr std::uint64_t kCount = 10'000;
 
 struct Node {
   espalier::Program program = {};
-  std::unique_ptr<espalier::ofi::OfiEndpoint> endpoint;
+  std::unique_ptr<espalier::ofi::FixedLinks> endpoint;
   espalier::Machine machine;
   std::vector<float> input, output;
   std::vector<double> scratch;  // any memory aligned to 16 bytes
@@ -101,12 +99,12 @@ class LocalWireUp : public espalier::ofi::WireUp {
 // Opens an endpoint per node and connects each with all others.
 espalier::Result<void> connect(std::vector<Node>& nodes) {
   for (std::uint32_t me = 0; me < kNodes; ++me) {
-    espalier::ofi::Config config;  // provider tcp
+    espalier::ofi::FixedConfig config;  // provider tcp
     config.node = me;
     for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
       if (peer != me) config.peers.push_back(peer);
     }
-    auto endpoint = espalier::ofi::OfiEndpoint::open(config);
+    auto endpoint = espalier::ofi::FixedLinks::open(config);
     if (!endpoint) return espalier::fail(endpoint.error());
     nodes[me].endpoint = *std::move(endpoint);
   }

@@ -9,7 +9,7 @@
 
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/espalier_node.h"
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 #include "espalier/hal/serial/wired_endpoint.h"
 #include "firmware/image/load_all.h"
 

@@ -149,7 +149,7 @@ class Gateway {
   std::optional<node::NewRelease> release_;
   std::vector<std::uint8_t> piece_;
   std::optional<std::uint32_t> wanted_;  // offset of the piece that the board wants
-  ofi::Config fabric_config_;
+  ofi::FixedConfig fabric_config_;
   node::Generations fabrics_;
   std::vector<Generation> generations_;
 

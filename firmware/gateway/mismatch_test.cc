@@ -19,8 +19,8 @@ constexpr std::uint32_t kBoard = 1;
 constexpr std::uint64_t kMaxCount = 30001;          // elements
 constexpr std::uint64_t kDeadline = 2'000'000'000;  // ns
 
-ofi::Config config() {
-  ofi::Config config;
+ofi::FixedConfig config() {
+  ofi::FixedConfig config;
   config.provider = "tcp";
   return config;
 }
@@ -74,7 +74,7 @@ class MismatchTest : public testing::Test {
     return ends;
   }
 
-  ofi::LocalEndpoints hosts_;
+  ofi::LocalEndpoints<ofi::FixedConfig> hosts_;
   serial::Hub hub_;
   serial::SerialNode board_;
   JoinedBoard joined_;

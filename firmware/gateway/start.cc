@@ -332,7 +332,7 @@ void Gateway::send_configuration() {
 // Opens an endpoint with the board's links that the programs of this run use. Hop by hop, the
 // launcher's options list the links and their lanes.
 Result<void> Gateway::open_fabric() {
-  ofi::Config& config = fabric_config_;
+  ofi::FixedConfig& config = fabric_config_;
   config.provider = options_.node.provider;
   config.local_address = options_.node.address;
   config.node = hello_.node;
@@ -378,8 +378,8 @@ Result<void> Gateway::open_fabric() {
 
 // Opens the endpoints of all generations.
 Result<void> Gateway::open_endpoints() {
-  const auto open = [this]() -> Result<std::shared_ptr<ofi::OfiEndpoint>> {
-    auto opened = ofi::OfiEndpoint::open(fabric_config_);
+  const auto open = [this]() -> Result<std::shared_ptr<ofi::FixedLinks>> {
+    auto opened = ofi::FixedLinks::open(fabric_config_);
     if (opened) return *std::move(opened);
     return fail("cannot open " + fabric_config_.provider + ": " + opened.error().message);
   };

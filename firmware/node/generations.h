@@ -62,7 +62,7 @@ class GenerationLinks final : public Endpoint {
 };
 
 // Opens one endpoint with the node's links.
-using OpenEndpoint = std::function<Result<std::shared_ptr<ofi::OfiEndpoint>>()>;
+using OpenEndpoint = std::function<Result<std::shared_ptr<ofi::FixedLinks>>()>;
 
 class Generations {
  public:

@@ -81,9 +81,9 @@ void describe(const LocalNode& node) {
   }
 }
 
-espalier::ofi::Config endpoint_config(const espalier::node::BootOptions& options,
-                                      const Nodes& nodes, std::size_t index) {
-  espalier::ofi::Config config;
+espalier::ofi::FixedConfig endpoint_config(const espalier::node::BootOptions& options,
+                                           const Nodes& nodes, std::size_t index) {
+  espalier::ofi::FixedConfig config;
   config.provider = options.provider;
   config.local_address = options.address;
   config.node = nodes[index]->number;
@@ -102,9 +102,9 @@ espalier::ofi::Config endpoint_config(const espalier::node::BootOptions& options
 
 espalier::Result<void> open_links(const espalier::node::BootOptions& options, Nodes& nodes,
                                   std::size_t index, std::uint32_t generations) {
-  using Opened = espalier::Result<std::shared_ptr<espalier::ofi::OfiEndpoint>>;
+  using Opened = espalier::Result<std::shared_ptr<espalier::ofi::FixedLinks>>;
   const auto open = [&]() -> Opened {
-    auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, index));
+    auto opened = espalier::ofi::FixedLinks::open(endpoint_config(options, nodes, index));
     if (opened) return *std::move(opened);
     const std::string where = options.address.empty() ? "" : " on " + options.address;
     return espalier::fail("cannot open " + options.provider + where + ": " +

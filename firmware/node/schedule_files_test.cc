@@ -13,7 +13,7 @@
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/schedule/selection_file.h"
 #include "espalier/collectives/schedule/selection_writer.h"
 #include "tests/directory_test.h"

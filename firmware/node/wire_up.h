@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "espalier/hal/ofi/wire_up.h"
 
 namespace espalier::node {
 
@@ -37,7 +36,7 @@ class ControlWireUp : public ofi::WireUp {
 
 // The endpoints of one node, which all have links to the same peers: one for each generation
 // (docs/spares.md), in the same order on all nodes.
-using Endpoints = std::vector<std::shared_ptr<ofi::OfiEndpoint>>;
+using Endpoints = std::vector<std::shared_ptr<ofi::FixedLinks>>;
 // Publishes the addresses of all of them at once.
 [[nodiscard]] Result<void> publish_all(const Endpoints& endpoints, std::uint32_t node,
                                        ControlWireUp& wire_up);

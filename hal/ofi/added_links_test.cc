@@ -1,4 +1,4 @@
-// Endpoints whose links are added and connected when they are needed (Config.max_links).
+// Endpoints whose links are added and connected when they are needed.
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -32,8 +32,8 @@ struct Provider {
 
 class AddedLinksTest : public testing::TestWithParam<Provider> {
  protected:
-  static Config config(std::uint32_t max_links = 4) {
-    Config config;
+  static AddedConfig config(std::uint32_t max_links = 4) {
+    AddedConfig config;
     config.provider = GetParam().name;
     config.host = GetParam().hosts;
     config.max_links = max_links;
@@ -44,7 +44,7 @@ class AddedLinksTest : public testing::TestWithParam<Provider> {
   }
   // Opens `nodes` endpoints without links, which know each other's addresses; with hosts, at least
   // one for each letter.
-  static LocalEndpoints open(const Config& config, std::size_t nodes) {
+  static LocalEndpoints<AddedConfig> open(const AddedConfig& config, std::size_t nodes) {
     nodes = std::max(nodes, config.host.size());
     LocalEndpoints endpoints(config, std::vector<std::vector<std::uint32_t>>(nodes));
     EXPECT_EQ(endpoints.error, "");
@@ -65,22 +65,22 @@ INSTANTIATE_TEST_SUITE_P(
       return name + (info.param.hosts[0] == '\0' ? "" : "_") + info.param.hosts;
     });
 
-std::uint32_t link_to(OfiEndpoint& from, std::uint32_t node) {
+std::uint32_t link_to(AddedLinks& from, std::uint32_t node) {
   return or_throw(from.add_link(node));
 }
 
-bool connected(OfiEndpoint& from, std::uint32_t node) {
+bool connected(AddedLinks& from, std::uint32_t node) {
   const std::uint32_t link = link_to(from, node);
   return or_throw(from.connect_links({&link, 1}));
 }
 
-void poll(OfiEndpoint& endpoint) {
+void poll(AddedLinks& endpoint) {
   Completion completion;
   EXPECT_FALSE(endpoint.endpoint().poll(completion));
 }
 
 // Connects `a` and `b`, which both ask at the same time.
-void connect(OfiEndpoint& a, OfiEndpoint& b) {
+void connect(AddedLinks& a, AddedLinks& b) {
   while (true) {
     const bool left = connected(a, b.endpoint().node());
     const bool right = connected(b, a.endpoint().node());
@@ -88,7 +88,8 @@ void connect(OfiEndpoint& a, OfiEndpoint& b) {
   }
 }
 
-Completion await(LocalEndpoints& endpoints, std::uint32_t node, Completion::Kind kind) {
+Completion await(LocalEndpoints<AddedConfig>& endpoints, std::uint32_t node,
+                 Completion::Kind kind) {
   while (true) {
     Completion completion;
     for (std::uint32_t v = 0; v < endpoints.nodes.size(); ++v) {
@@ -100,7 +101,7 @@ Completion await(LocalEndpoints& endpoints, std::uint32_t node, Completion::Kind
 }
 
 // Sends a number over the link from a to b.
-void expect_message(LocalEndpoints& endpoints, std::uint32_t a, std::uint32_t b) {
+void expect_message(LocalEndpoints<AddedConfig>& endpoints, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t sent = 100 * a + b;
   std::uint32_t got = 0;
   const std::uint32_t there = link_to(*endpoints.nodes[a], b);
@@ -173,7 +174,7 @@ TEST_P(AddedLinksTest, ConnectsInThreadsThatBlock) {
   std::atomic<std::uint32_t> left = 3;
   for (std::uint32_t v = 0; v < 3; ++v) {
     threads.emplace_back([&, v] {
-      OfiEndpoint& own = *endpoints.nodes[v];
+      AddedLinks& own = *endpoints.nodes[v];
       const std::vector<std::uint32_t> links = {link_to(own, (v + 1) % 3),
                                                 link_to(own, (v + 2) % 3)};
       while (!or_throw(own.connect_links(links))) {
@@ -189,10 +190,10 @@ TEST_P(AddedLinksTest, ConnectsInThreadsThatBlock) {
 
 // The greeting to a node without addresses is lost, and repeated.
 TEST_P(AddedLinksTest, ANodeMayJoinLate) {
-  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  std::vector<std::unique_ptr<AddedLinks>> nodes;
   std::vector<std::string> addresses;
   for (std::uint32_t v = 0; v < 3; ++v) {
-    nodes.push_back(or_throw(OfiEndpoint::open(for_node(config(), v, {}))));
+    nodes.push_back(or_throw(AddedLinks::open(for_node(config(), v))));
     addresses.push_back(nodes.back()->address());
   }
   ASSERT_TRUE(nodes[0]->set_addresses(addresses));
@@ -211,7 +212,7 @@ TEST_P(AddedLinksTest, ANodeMayJoinLate) {
 }
 
 TEST_P(AddedLinksTest, NamesThePeerThatNeverAsks) {
-  Config config = this->config();
+  AddedConfig config = this->config();
   config.connect_deadline_ns = 100'000'000;
   for (const auto& [own, other] : {std::pair{1u, 0u}, {0u, 1u}}) {
     LocalEndpoints endpoints = open(config, 2);
@@ -262,14 +263,12 @@ TEST_P(AddedLinksTest, MessagesMayBePostedBeforeTheConnection) {
 }
 
 TEST_P(AddedLinksTest, RefusesWhatDoesNotFit) {
-  Config config = this->config(2);
-  config.peers = {1};
-  EXPECT_EQ(message_of(OfiEndpoint::open(config)),
-            "node 0: with max_links, expected no peers and no lanes");
-  config = this->config(kMaxLinks + 1);
-  EXPECT_NE(message_of(OfiEndpoint::open(config)).find("max_links 129"), std::string::npos);
+  for (const std::uint32_t max_links : {0U, kMaxLinks + 1}) {
+    EXPECT_EQ(message_of(AddedLinks::open(config(max_links))),
+              "node 0: max_links " + std::to_string(max_links) + " is not in 1..128");
+  }
   LocalEndpoints endpoints = open(this->config(1), 3);
-  OfiEndpoint& zero = *endpoints.nodes[0];
+  AddedLinks& zero = *endpoints.nodes[0];
   EXPECT_EQ(message_of(zero.add_link(3)), "node 0: no address of node 3");
   EXPECT_EQ(message_of(zero.add_link(0)), "node 0: no address of node 0");
   const std::uint32_t none = 0;
@@ -279,7 +278,7 @@ TEST_P(AddedLinksTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message_of(zero.add_link(2)),
             "node 0 has 1 link, the limit; no room for one to node 2");
   // Node 2 has room, so the greeting of node 0 would be answered; that of node 1 is.
-  const auto alone = or_throw(OfiEndpoint::open(for_node(this->config(), 0, {})));
+  const auto alone = or_throw(AddedLinks::open(for_node(this->config(), 0)));
   ASSERT_TRUE(alone->set_addresses({"", "short", zero.address()}));
   EXPECT_EQ(message_of(alone->add_link(1)), "address of node 1: too short");
   EXPECT_EQ(message_of(alone->add_link(2)),
@@ -297,14 +296,14 @@ std::uint64_t resident_bytes() {
 // 64 slots of 16 KiB per lane: an arena and a staging area of 256 MiB for 128 links. Over mem and
 // mem+tcp, 16 slots: 32 MiB.
 TEST_P(AddedLinksTest, LanesWithoutALinkTakeNoMemory) {
-  Config config = this->config(kMaxLinks);
+  AddedConfig config = this->config(kMaxLinks);
   const bool has_memory = std::string(GetParam().name).starts_with("mem");
   config.window = has_memory ? kMaxWindow : 64;
   config.eager_bytes = 16384;
-  const auto first = or_throw(OfiEndpoint::open(for_node(config, 0, {})));
+  const auto first = or_throw(AddedLinks::open(for_node(config, 0)));
   const std::uint64_t before = resident_bytes();
   config.node = 1;
-  const auto second = or_throw(OfiEndpoint::open(config));
+  const auto second = or_throw(AddedLinks::open(config));
   const std::uint64_t after = resident_bytes();
   const std::uint64_t grown = after - std::min(after, before);
   std::printf("%s: an endpoint with room for 128 links takes %llu KiB\n", GetParam().name,
@@ -320,7 +319,7 @@ TEST_P(AddedLinksTest, CollectivesConnectWhatTheyNeed) {
   std::atomic<std::uint32_t> running = kRanks;
   std::atomic<std::uint32_t> links = 0;
   const auto run = [&](std::uint32_t v) {
-    OfiEndpoint& own = *endpoints.nodes[v];
+    AddedLinks& own = *endpoints.nodes[v];
     CollectiveRank rank(kRanks, 100'000);
     if (rank.init(own.endpoint(), 60'000'000'000) != Status::kOk) errors += 1000;
     for (const char* algorithm : {"binomial", "two-tree"}) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "espalier/base/little_endian.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
 

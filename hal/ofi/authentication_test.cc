@@ -94,8 +94,8 @@ TEST(Authentication, ImmediateDataKeepsItsFields) {
   EXPECT_EQ(widen(254, 259), 254u);
 }
 
-Config with_secret(std::uint8_t value) {
-  Config config;
+AddedConfig with_secret(std::uint8_t value) {
+  AddedConfig config;
   config.max_links = 1;
   config.has_secret = true;
   config.secret = secret_of(value);
@@ -104,8 +104,8 @@ Config with_secret(std::uint8_t value) {
 }
 
 TEST(Authentication, NodesWithOtherSecretsDoNotConnect) {
-  const auto zero = or_throw(OfiEndpoint::open(for_node(with_secret(1), 0, {})));
-  const auto one = or_throw(OfiEndpoint::open(for_node(with_secret(2), 1, {})));
+  const auto zero = or_throw(AddedLinks::open(for_node(with_secret(1), 0)));
+  const auto one = or_throw(AddedLinks::open(for_node(with_secret(2), 1)));
   ASSERT_TRUE(zero->set_addresses({zero->address(), one->address()}));
   ASSERT_TRUE(one->set_addresses({zero->address(), one->address()}));
   EXPECT_FALSE(zero->set_secret(secret_of(2)));
@@ -122,19 +122,19 @@ TEST(Authentication, NodesWithOtherSecretsDoNotConnect) {
 }
 
 TEST(Authentication, PayloadsNeedASecret) {
-  Config config;
+  AddedConfig config;
   config.max_links = 1;
   config.authenticate_data = true;
-  const auto zero = or_throw(OfiEndpoint::open(config));
+  const auto zero = or_throw(AddedLinks::open(config));
   EXPECT_EQ(message_of(zero->set_addresses({"", ""})),
             "node 0: authenticate_data needs a job secret");
 }
 
 TEST(Authentication, PayloadsAreAuthenticatedByAllNodesOrNone) {
-  Config config = with_secret(1);
-  const auto zero = or_throw(OfiEndpoint::open(for_node(config, 0, {})));
+  AddedConfig config = with_secret(1);
+  const auto zero = or_throw(AddedLinks::open(for_node(config, 0)));
   config.authenticate_data = true;
-  const auto one = or_throw(OfiEndpoint::open(for_node(config, 1, {})));
+  const auto one = or_throw(AddedLinks::open(for_node(config, 1)));
   ASSERT_TRUE(one->set_addresses({zero->address(), one->address()}));
   EXPECT_EQ(message_of(one->add_link(0)),
             "address of node 0: authenticate_data is off there and on here; expected the same on "
@@ -202,7 +202,7 @@ int change_copies(const std::vector<std::uint8_t>& text) {
 // With a secret, a message whose payload is changed in its slot completes with kCorrupt: a peer's
 // key of the slots is in the traffic, so whoever reads that can write there.
 TEST(Authentication, AChangedSlotIsFound) {
-  Config config;
+  FixedConfig config;
   config.has_secret = true;
   config.secret = secret_of(3);
   LocalEndpoints endpoints(config, {{1}, {0}});
@@ -231,7 +231,7 @@ TEST(Authentication, AChangedSlotIsFound) {
 
 // A long message whose payload is changed on its way completes with kCorrupt.
 TEST(Authentication, AChangedPayloadIsFound) {
-  Config config;
+  FixedConfig config;
   config.has_secret = true;
   config.secret = secret_of(3);
   config.authenticate_data = true;

@@ -5,7 +5,14 @@
 
 namespace espalier::ofi {
 
+// Messages per lane and direction, at most.
+inline constexpr std::uint32_t kMaxRing = 64;
+
+// Checks that the two parts of "mem+NAME" differ: NAME must be a provider between hosts.
+[[nodiscard]] Result<void> check_parts(const std::string& provider);
+
 // Errors: an endpoint of this configuration cannot exist.
-[[nodiscard]] Result<void> check_config(const Config& config);
+[[nodiscard]] Result<void> check_config(const FixedConfig& config);
+[[nodiscard]] Result<void> check_config(const AddedConfig& config);
 
 }  // namespace espalier::ofi

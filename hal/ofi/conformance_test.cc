@@ -11,9 +11,10 @@
 namespace espalier::conformance {
 namespace {
 
+template <class AnyConfig>
 class OfiEndpoints final : public ConnectedEndpoints {
  public:
-  OfiEndpoints(const ofi::Config& config, const EndpointsSpec& spec)
+  OfiEndpoints(const AnyConfig& config, const EndpointsSpec& spec)
       : endpoints_(config, spec.peers) {}
   [[nodiscard]] const std::string& error() const { return endpoints_.error; }
   [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return endpoints_[node]; }
@@ -23,7 +24,7 @@ class OfiEndpoints final : public ConnectedEndpoints {
   }
 
  private:
-  ofi::LocalEndpoints endpoints_;
+  ofi::LocalEndpoints<AnyConfig> endpoints_;
 };
 
 // lanes = 0: the fabric routes. kAdded: it routes, and links are added and connected one by one.
@@ -36,6 +37,21 @@ constexpr std::uint32_t kTwoHosts = 0xfffffffe;
 // The endpoints of a closed fabric have a job secret; kData: they also authenticate payloads.
 enum class Closed : std::uint8_t { kNo, kWords, kData };
 
+template <class AnyConfig>
+std::unique_ptr<ConnectedEndpoints> connect(AnyConfig config, const std::string& provider,
+                                            Closed closed, const EndpointsSpec& spec) {
+  config.provider = provider;
+  config.window = spec.window;
+  config.has_secret = closed != Closed::kNo;
+  config.secret.fill(7);
+  config.authenticate_data = closed == Closed::kData;
+  config.eager_bytes = spec.eager_bytes;
+  auto cluster = std::make_unique<OfiEndpoints<AnyConfig>>(config, spec);
+  EXPECT_EQ(cluster->error(), "");
+  if (!cluster->error().empty()) return nullptr;
+  return cluster;
+}
+
 BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed = Closed::kNo) {
   std::string name = lanes == 0           ? provider
                      : lanes == kAdded    ? provider + "_added"
@@ -46,23 +62,15 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
   return {
       name,
       [provider, lanes, closed](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
-        ofi::Config config;
-        config.provider = provider;
         if (lanes == kAdded || lanes == kTwoHosts) {
+          ofi::AddedConfig config;
           config.max_links = 16;
           config.host = lanes == kTwoHosts ? "ab" : "";
-        } else if (lanes != 0) {
-          config.lanes = {{lanes, lanes}};
+          return connect(config, provider, closed, spec);
         }
-        config.window = spec.window;
-        config.has_secret = closed != Closed::kNo;
-        config.secret.fill(7);
-        config.authenticate_data = closed == Closed::kData;
-        config.eager_bytes = spec.eager_bytes;
-        auto cluster = std::make_unique<OfiEndpoints>(config, spec);
-        EXPECT_EQ(cluster->error(), "");
-        if (!cluster->error().empty()) return nullptr;
-        return cluster;
+        ofi::FixedConfig config;
+        if (lanes != 0) config.lanes = {{lanes, lanes}};
+        return connect(config, provider, closed, spec);
       }};
 }
 

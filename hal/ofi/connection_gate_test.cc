@@ -32,13 +32,13 @@ std::size_t open_files() {
 class ConnectionGate : public testing::Test {
  protected:
   void SetUp() override {
-    Config config;
+    AddedConfig config;
     config.provider = "tcp";
     config.max_links = 2;
     config.has_secret = true;
     config.secret.fill(3);
     for (std::uint32_t node = 0; node < 3; ++node) {
-      nodes_.push_back(or_throw(OfiEndpoint::open(for_node(config, node, {}))));
+      nodes_.push_back(or_throw(AddedLinks::open(for_node(config, node))));
     }
     std::vector<std::string> addresses;
     for (const auto& node : nodes_) addresses.push_back(node->address());
@@ -79,7 +79,7 @@ class ConnectionGate : public testing::Test {
     while (!or_throw(nodes_[peer]->connect_links({&link, 1}))) make_progress(0);
   }
 
-  std::vector<std::unique_ptr<OfiEndpoint>> nodes_;
+  std::vector<std::unique_ptr<AddedLinks>> nodes_;
   sockaddr_in address_ = {};
   std::vector<int> strangers_;
 };

@@ -33,6 +33,7 @@ struct WriteContext {
 
 struct EndpointState {
   Config config;
+  std::uint32_t max_links = 0;  // of AddedConfig; 0: the links are fixed
   ArenaLayout layout;
   std::unique_ptr<Domain> own_domain;  // unless `shared`
   Domain* domain = nullptr;

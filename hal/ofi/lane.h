@@ -11,11 +11,10 @@
 
 #include "espalier/hal/endpoint.h"
 #include "hal/ofi/authentication.h"
+#include "hal/ofi/config_check.h"
 #include "hal/ofi/domain.h"
 
 namespace espalier::ofi {
-
-inline constexpr std::uint32_t kMaxRing = 64;
 
 [[nodiscard]] constexpr std::uint64_t bit(std::uint64_t position) {
   return std::uint64_t{1} << position;
@@ -142,7 +141,7 @@ struct Lane {
   bool down_reported = false;
   std::uint32_t refusals = 0;  // consecutive refusals by libfabric
   std::uint64_t retry_at_ns = 0;
-  // Only with Config.max_links:
+  // Only with added links:
   std::uint64_t connect_until_ns = 0;   // 0: this end has not asked to connect
   std::uint64_t greet_again_at_ns = 0;  // unless answered
   std::uint64_t greet_delay_ns = 0;

@@ -81,7 +81,6 @@ std::string LaneConnector::address() const {
 }
 
 Result<void> LaneConnector::set_addresses(std::vector<std::string> addresses) {
-  if (state_.config.max_links == 0) return fail("this endpoint has fixed links");
   if (!addresses_.empty()) return fail("this endpoint has its addresses");
   if (auto good = check_secret(); !good) return good;
   addresses_ = std::move(addresses);
@@ -117,7 +116,7 @@ Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
     return fail("node " + std::to_string(state_.config.node) + ": no address of node " +
                 std::to_string(node));
   }
-  if (state_.links.size() >= state_.config.max_links) {
+  if (state_.links.size() >= state_.max_links) {
     return fail("node " + std::to_string(state_.config.node) + " has " +
                 counted(state_.links.size(), "link") + ", the limit; no room for one to node " +
                 std::to_string(node));
@@ -151,7 +150,7 @@ Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
 Result<void> LaneConnector::start_links(std::span<const std::uint32_t> links) {
   const std::uint64_t time_ns = monotonic_ns();
   for (const std::uint32_t link : links) {
-    if (link >= state_.links.size() || state_.config.max_links == 0) {
+    if (link >= state_.links.size()) {
       return fail("node " + std::to_string(state_.config.node) + ": cannot connect link " +
                   std::to_string(link));
     }
@@ -199,7 +198,7 @@ void LaneConnector::hello_arrived(Lane& lane, std::uint64_t code) {
 
 // A greeting that cannot be answered yet is ignored: the peer repeats it.
 void LaneConnector::greeting_arrived(std::uint32_t node) {
-  if (state_.config.max_links == 0) return;
+  if (state_.max_links == 0) return;
   GreetingEntry entry;
   const std::byte* const greetings =
       state_.shared != nullptr ? state_.shared->greetings_memory() : state_.arena.get();
@@ -245,7 +244,7 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
       (head.lane >= kMaxLinks && head.lane != AddressHead::kAny)) {
     return fail(where + "malformed");
   }
-  const bool for_all = config.max_links != 0;
+  const bool for_all = state_.max_links != 0;
   if (head.node != lane.peer || head.peer != (for_all ? AddressHead::kAny : config.node)) {
     return fail(
         where + "it belongs to node " + std::to_string(head.node) + " and is for " +

@@ -3,7 +3,7 @@
 //
 // The lower node of a lane writes first and the other answers, so only one of the two opens a
 // connection; with a SharedFabric, the end with the lower name in libfabric. With fixed links both
-// say hello on lanes whose numbers the addresses contain. With Config.max_links the greetings carry
+// say hello on lanes whose numbers the addresses contain. With added links the greetings carry
 // the numbers, and the other end greets too if the first one has not done so for a while.
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class LaneConnector {
  public:
   explicit LaneConnector(EndpointState& state) : state_(state) {}
 
-  // As OfiEndpoint::addresses().
+  // As FixedLinks::addresses().
   [[nodiscard]] std::vector<std::string> addresses() const;
   // Takes the addresses of the other ends and starts the greeting. Errors: not one address per
   // lane, a wrong address.
@@ -29,7 +29,7 @@ class LaneConnector {
   // or a peer did not connect in time.
   [[nodiscard]] Result<bool> check();
 
-  // As the functions of OfiEndpoint.
+  // As the functions of AddedLinks.
   [[nodiscard]] std::string address() const;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses);
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node);
@@ -62,7 +62,7 @@ class LaneConnector {
 
   EndpointState& state_;
   std::uint64_t greet_until_ns_ = 0;
-  std::vector<std::string> addresses_;  // by node; only with Config.max_links
+  std::vector<std::string> addresses_;  // by node; only with added links
 };
 
 }  // namespace espalier::ofi

@@ -7,15 +7,9 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <mutex>
 #include <utility>
 
 #include "base/counted.h"
-#include "espalier/hal/ofi/provider_list.h"
-#include "hal/ofi/config_check.h"
-#include "hal/ofi/memory_endpoint.h"
-#include "hal/ofi/mixed_endpoint.h"
-#include "hal/ofi/provider.h"
 
 namespace espalier::ofi {
 namespace {
@@ -35,84 +29,64 @@ constexpr std::uint64_t kVainWaitNs = 50'000;
 
 }  // namespace
 
-Result<void> check_provider(const std::string& name) {
-  if (name == kMemProvider) return {};
-  const std::string fabric = fabric_provider(name);
-  if (fabric != name) {
-    if (auto sound = check_parts(name); !sound) return sound;
-  }
-  const auto info = find_provider(fabric, "");
-  if (!info) return fail("provider \"" + name + "\": " + info.error().message);
-  fi_freeinfo(*info);
-  return {};
-}
-
-bool known_provider(const std::string& name) { return check_provider(name).has_value(); }
-
-std::shared_ptr<SharedFabric> make_shared_fabric() { return std::make_shared<SharedFabric>(); }
-
-Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
-  if (config.provider == kMemProvider) {
-    auto memory = MemoryEndpoint::open(config);
-    if (!memory) return fail(memory.error());
-    return *std::move(memory);
-  }
-  if (fabric_provider(config.provider) != config.provider) return MixedEndpoint::open(config);
-  auto endpoint = std::make_unique<LibfabricEndpoint>();
-  if (auto opened = endpoint->open(config); !opened) return fail(opened.error());
-  return endpoint;
-}
-
-Result<void> LibfabricEndpoint::open(const Config& config) {
-  if (auto sound = check_config(config); !sound) return sound;
+LibfabricEndpoint::LibfabricEndpoint(const Config& config) {
   state_.config = config;
   state_.config.secret = {};
   if (config.has_secret) state_.authentication.set_secret(config.secret);
   if (config.eager_bytes == 0) {
     state_.config.eager_bytes = config.has_secret ? kAuthenticatedEagerBytes : kDefaultEagerBytes;
   }
-  if (config.fabric != nullptr && config.max_links != 0) {
-    const std::lock_guard lock(config.fabric->mutex);
-    const auto added = config.fabric->add(*parts_, config.provider, config.local_address);
+}
+
+Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const FixedConfig& config) {
+  std::unique_ptr<LibfabricEndpoint> endpoint(new LibfabricEndpoint(config));
+  const bool is_routed = config.lanes.empty();
+  for (std::uint32_t link = 0; link < config.peers.size(); ++link) {
+    const FixedConfig::Lanes has = is_routed ? FixedConfig::Lanes{} : config.lanes[link];
+    endpoint->state_.add_link(config.peers[link], has.out, has.in, is_routed);
+  }
+  if (auto opened = endpoint->open_domain(is_routed); !opened) return fail(opened.error());
+  return endpoint;
+}
+
+Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const AddedConfig& config) {
+  std::unique_ptr<LibfabricEndpoint> endpoint(new LibfabricEndpoint(config));
+  EndpointState& state = endpoint->state_;
+  state.max_links = config.max_links;
+  state.links.reserve(config.max_links);
+  state.lanes.reserve(config.max_links);
+  if (config.fabric != nullptr) {
+    const LightLock lock(&config.fabric->mutex);
+    const auto added = config.fabric->add(*endpoint->parts_, config.provider, config.local_address);
     if (!added) return fail(added.error());
     if (*added) {
-      state_.shared = config.fabric;
-      mutex_ = &config.fabric->mutex;
-      make_lanes();
-      return make_arena();
+      state.shared = config.fabric;
+      endpoint->mutex_ = &config.fabric->mutex;
+      if (auto made = endpoint->make_arena(); !made) return fail(made.error());
+      return endpoint;
     }
   }
-  state_.config.fabric = nullptr;
+  if (auto opened = endpoint->open_domain(true); !opened) return fail(opened.error());
+  return endpoint;
+}
+
+Result<void> LibfabricEndpoint::open_domain(bool is_routed) {
   state_.own_domain = std::make_unique<Domain>();
   state_.domain = state_.own_domain.get();
-  make_lanes();
-  const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), config.max_links);
   Domain::Capacity capacity;
-  capacity.ports = config.lanes.empty() ? 1 : lanes;
-  capacity.peers = config.lanes.empty() ? lanes : 1;
+  capacity.ports = is_routed ? 1 : max_lanes();
+  capacity.peers = is_routed ? max_lanes() : 1;
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
-  capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(config.window) + 8);
+  capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(state_.config.window) + 8);
+  const Config& config = state_.config;
   const auto opened = state_.domain->open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
   return make_arena();
 }
 
-void LibfabricEndpoint::make_lanes() {
-  const Config& config = state_.config;
-  const bool routed = config.lanes.empty();
-  if (config.max_links != 0) {
-    state_.links.reserve(config.max_links);
-    state_.lanes.reserve(config.max_links);
-  }
-  for (std::uint32_t link = 0; link < config.peers.size(); ++link) {
-    const Config::Lanes has = routed ? Config::Lanes{} : config.lanes[link];
-    state_.add_link(config.peers[link], has.out, has.in, routed);
-  }
-}
-
 Result<void> LibfabricEndpoint::make_arena() {
   state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
-  const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), state_.config.max_links);
+  const std::size_t lanes = max_lanes();
   state_.contexts.reserve(lanes * state_.layout.ring());
   if (state_.shared != nullptr) state_.shared->add_contexts(*parts_);
   state_.add_contexts();
@@ -152,16 +126,6 @@ std::vector<std::uint32_t> LibfabricEndpoint::lane_peers() const {
   std::vector<std::uint32_t> peers;
   for (const Lane& lane : state_.lanes) peers.push_back(lane.peer);
   return peers;
-}
-
-Result<void> LibfabricEndpoint::connect(const std::vector<std::string>& addresses) {
-  if (auto started = start_connecting(addresses); !started) return started;
-  while (true) {
-    const auto connected = go_on_connecting();
-    if (!connected) return fail(connected.error());
-    if (*connected) return {};
-    sched_yield();
-  }
 }
 
 Result<bool> LibfabricEndpoint::go_on_connecting() {

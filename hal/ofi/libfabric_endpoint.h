@@ -10,6 +10,8 @@
 // written directly to its final place. Nothing is queued: a write that is not possible yet remains
 // a bit in the lane's state, and poll() tries it again.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,18 +25,18 @@
 
 namespace espalier::ofi {
 
-class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
+class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public Endpoint {
  public:
-  LibfabricEndpoint() = default;
+  // Both require check_config().
+  [[nodiscard]] static Result<std::unique_ptr<LibfabricEndpoint>> open(const FixedConfig& config);
+  [[nodiscard]] static Result<std::unique_ptr<LibfabricEndpoint>> open(const AddedConfig& config);
   ~LibfabricEndpoint() override;
-  [[nodiscard]] Result<void> open(const Config& config);
 
   [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
   [[nodiscard]] std::vector<std::string> addresses() const override {
     const auto lock = locked();
     return connector_.addresses();
   }
-  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override {
     const auto lock = locked();
     return connector_.start(addresses);
@@ -91,8 +93,13 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   void wait(std::uint64_t until) override;
 
  private:
-  void make_lanes();
+  explicit LibfabricEndpoint(const Config& config);
+  // Opens a domain of its own.
+  [[nodiscard]] Result<void> open_domain(bool is_routed);
   [[nodiscard]] Result<void> make_arena();
+  [[nodiscard]] std::size_t max_lanes() const {
+    return std::max<std::size_t>(state_.lanes.size(), state_.max_links);
+  }
   // Whether anything moved, in either direction.
   bool progress();
   [[nodiscard]] bool read_queue();

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/counted.h"
 #include "hal/mem/host/access.h"
-#include "hal/ofi/config_check.h"
 
 namespace espalier::ofi {
 namespace {
@@ -24,10 +23,7 @@ constexpr std::uint32_t kPieces = 32;
 
 std::string milliseconds(std::uint64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
-}  // namespace
-
-Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const Config& config) {
-  if (auto sound = check_config(config); !sound) return fail(sound.error());
+Result<void> check_memory(const Config& config) {
   const std::string node = "node " + std::to_string(config.node);
   if (config.window > kMaxWindow) {
     return fail(node + ": window " + std::to_string(config.window) + "; mem has at most " +
@@ -44,40 +40,51 @@ Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const Config& confi
   if (const std::string refusal = mem::sharing_refusal(); !refusal.empty()) {
     return fail("provider \"mem\": " + refusal + "; expected provider tcp");
   }
+  return {};
+}
+
+mem::HostConfig host_config_of(const Config& config, std::size_t blocks) {
+  mem::Shape shape;
+  shape.ring = std::bit_ceil(config.window);
+  const std::uint32_t slot = config.eager_bytes != 0 ? config.eager_bytes : kSlotBytes;
+  shape.slot_bytes = (slot + 63) / 64 * 64;
+  shape.pieces = kPieces;
+  return {{config.node, config.window, shape}, static_cast<std::uint32_t>(blocks), {}};
+}
+
+}  // namespace
+
+template <class AnyConfig>
+Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const AnyConfig& config) {
+  if (auto serves = check_memory(config); !serves) return fail(serves.error());
   std::unique_ptr<MemoryEndpoint> endpoint(new MemoryEndpoint(config));
   if (auto opened = endpoint->endpoint_.open(); !opened) {
     return fail("provider \"mem\": " + opened.error().message);
   }
+  endpoint->config_.secret = {};
   return endpoint;
 }
 
-MemoryEndpoint::MemoryEndpoint(const Config& config) : config_(config), endpoint_(host_config()) {
-  config_.secret = {};
+template Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const FixedConfig&);
+template Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const AddedConfig&);
+
+MemoryEndpoint::MemoryEndpoint(const FixedConfig& config)
+    : config_(config), peers_(config.peers), endpoint_(host_config_of(config, peers_.size())) {
+  for (std::size_t link = 0; link < peers_.size(); ++link) {
+    const FixedConfig::Lanes lanes =
+        config.lanes.empty() ? FixedConfig::Lanes{} : config.lanes[link];
+    lane_peers_.insert(lane_peers_.end(), std::max(lanes.out, lanes.in), peers_[link]);
+  }
 }
 
-mem::HostConfig MemoryEndpoint::host_config() {
-  mem::Shape shape;
-  shape.ring = std::bit_ceil(config_.window);
-  const std::uint32_t slot = config_.eager_bytes != 0 ? config_.eager_bytes : kSlotBytes;
-  shape.slot_bytes = (slot + 63) / 64 * 64;
-  shape.pieces = kPieces;
-  mem::HostConfig config = {{config_.node, config_.window, shape}, 0, {}};
-  config.blocks = static_cast<std::uint32_t>(config_.peers.size());
-  if (config_.max_links != 0) {
-    config.blocks = std::min(kMostMemoryNodes, config_.max_links + 1);
-    config.touches_memory = !config_.is_small;
-    config.greeted = [this] { adopt(); };
-  }
-  return config;
-}
+MemoryEndpoint::MemoryEndpoint(const AddedConfig& config)
+    : config_(config), max_links_(config.max_links), endpoint_(host_config(config)) {}
 
-std::vector<std::uint32_t> MemoryEndpoint::lane_peers() const {
-  std::vector<std::uint32_t> peers;
-  for (std::size_t link = 0; link < config_.peers.size(); ++link) {
-    const Config::Lanes lanes = config_.lanes.empty() ? Config::Lanes{} : config_.lanes[link];
-    peers.insert(peers.end(), std::max(lanes.out, lanes.in), config_.peers[link]);
-  }
-  return peers;
+mem::HostConfig MemoryEndpoint::host_config(const AddedConfig& config) {
+  mem::HostConfig host = host_config_of(config, std::min(kMostMemoryNodes, config.max_links + 1));
+  host.touches_memory = !config.is_small;
+  host.greeted = [this] { adopt(); };
+  return host;
 }
 
 // "mem://PROCESS:DESCRIPTOR@OFFSET" and `lane`, which only names the lane.
@@ -99,9 +106,9 @@ std::string MemoryEndpoint::address_for(std::uint32_t peer, std::uint32_t block,
 // All lanes of a link are one: memory has no bandwidth to divide.
 std::vector<std::string> MemoryEndpoint::addresses() const {
   std::vector<std::string> all;
-  for (const std::uint32_t peer : lane_peers()) {
-    const auto link = std::find(config_.peers.begin(), config_.peers.end(), peer);
-    all.push_back(address_for(peer, static_cast<std::uint32_t>(link - config_.peers.begin()),
+  for (const std::uint32_t peer : lane_peers_) {
+    const auto link = std::find(peers_.begin(), peers_.end(), peer);
+    all.push_back(address_for(peer, static_cast<std::uint32_t>(link - peers_.begin()),
                               ":" + std::to_string(all.size())));
   }
   return all;
@@ -124,7 +131,7 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
                   &place.offset) != 3) {
     return fail(where + "it is not one of provider mem");
   }
-  const bool for_all = config_.max_links != 0;
+  const bool for_all = max_links_ != 0;
   if (head.node != peer || head.peer != (for_all ? AddressHead::kAny : config_.node)) {
     return fail(
         where + "it belongs to node " + std::to_string(head.node) + " and is for " +
@@ -151,13 +158,13 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
 }
 
 Result<void> MemoryEndpoint::start_connecting(const std::vector<std::string>& addresses) {
-  const std::vector<std::uint32_t> lanes = lane_peers();
+  const std::vector<std::uint32_t>& lanes = lane_peers_;
   if (addresses.size() != lanes.size()) {
     return fail(counted(addresses.size(), "address") + " for " + counted(lanes.size(), "lane"));
   }
   std::size_t lane = 0;
-  for (std::uint32_t link = 0; link < config_.peers.size(); ++link) {
-    const std::uint32_t peer = config_.peers[link];
+  for (std::uint32_t link = 0; link < peers_.size(); ++link) {
+    const std::uint32_t peer = peers_[link];
     if (auto done = connect_to(peer, link, addresses[lane]); !done) return done;
     until_ns_.back() = monotonic_ns() + config_.connect_deadline_ns;
     while (lane < lanes.size() && lanes[lane] == peer) ++lane;
@@ -183,18 +190,7 @@ Result<bool> MemoryEndpoint::go_on_connecting() {
   return all;
 }
 
-Result<void> MemoryEndpoint::connect(const std::vector<std::string>& addresses) {
-  if (auto started = start_connecting(addresses); !started) return started;
-  while (true) {
-    const auto connected = go_on_connecting();
-    if (!connected) return fail(connected.error());
-    if (*connected) return {};
-    endpoint_.wait(monotonic_ns() + 1'000'000);
-  }
-}
-
 Result<void> MemoryEndpoint::set_addresses(std::vector<std::string> addresses) {
-  if (config_.max_links == 0) return fail("this endpoint has fixed links");
   if (!addresses_.empty()) return fail("this endpoint has its addresses");
   const auto nodes = addresses.size() - std::count(addresses.begin(), addresses.end(), "");
   if (nodes > kMostMemoryNodes) {
@@ -218,7 +214,7 @@ Result<std::uint32_t> MemoryEndpoint::add_link(std::uint32_t node) {
   if (node >= addresses_.size() || node == config_.node || addresses_[node].empty()) {
     return fail(here + ": no address of node " + std::to_string(node));
   }
-  if (endpoint_.links() >= config_.max_links) {
+  if (endpoint_.links() >= max_links_) {
     return fail(here + " has " + counted(endpoint_.links(), "link") +
                 ", the limit; no room for one to node " + std::to_string(node));
   }
@@ -238,7 +234,7 @@ void MemoryEndpoint::adopt() {
 Result<bool> MemoryEndpoint::connect_links(std::span<const std::uint32_t> links) {
   bool all = true;
   for (const std::uint32_t link : links) {
-    if (link >= endpoint_.links() || config_.max_links == 0) {
+    if (link >= endpoint_.links()) {
       return fail("node " + std::to_string(config_.node) + ": cannot connect link " +
                   std::to_string(link));
     }

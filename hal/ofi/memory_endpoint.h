@@ -17,13 +17,14 @@ namespace espalier::ofi {
 // of this kind.
 inline constexpr std::uint32_t kMostMemoryNodes = kMaxLinks;
 
-class MemoryEndpoint final : public OfiEndpoint {
+class MemoryEndpoint final : public FixedLinks, public AddedLinks {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open(const Config& config);
+  // Requires check_config().
+  template <class AnyConfig>  // FixedConfig or AddedConfig
+  [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open(const AnyConfig& config);
 
-  [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
+  [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override { return lane_peers_; }
   [[nodiscard]] std::vector<std::string> addresses() const override;
-  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<bool> go_on_connecting() override;
   [[nodiscard]] std::string address() const override;
@@ -43,14 +44,15 @@ class MemoryEndpoint final : public OfiEndpoint {
   [[nodiscard]] bool look() { return endpoint_.look(); }
 
  private:
-  explicit MemoryEndpoint(const Config& config);
-  [[nodiscard]] mem::HostConfig host_config();
+  explicit MemoryEndpoint(const FixedConfig& config);
+  explicit MemoryEndpoint(const AddedConfig& config);
+  [[nodiscard]] mem::HostConfig host_config(const AddedConfig& config);
   [[nodiscard]] std::string address_for(std::uint32_t peer, std::uint32_t block,
                                         const std::string& lane) const;
   // The block that `node` writes in each segment: nodes with an address are counted.
   [[nodiscard]] std::uint32_t block_of(std::uint32_t node) const;
   // Adds the link to `peer`, which writes block `own`. Errors: the address is not the peer's; the
-  // peer has ended, except with max_links: it then has a link, and is_connected() the error.
+  // peer has ended, except if links are added: it then has a link, and is_connected() the error.
   [[nodiscard]] Result<void> connect_to(std::uint32_t peer, std::uint32_t own,
                                         const std::string& address);
   // Adds the links of nodes that have added theirs to this one.
@@ -59,8 +61,11 @@ class MemoryEndpoint final : public OfiEndpoint {
   [[nodiscard]] Result<bool> is_connected(std::uint32_t link) const;
 
   Config config_;
+  std::uint32_t max_links_ = 0;       // 0: the links are fixed
+  std::vector<std::uint32_t> peers_;  // of fixed links
+  std::vector<std::uint32_t> lane_peers_;
   mem::HostEndpoint endpoint_;
-  std::vector<std::string> addresses_;   // with max_links: of each node
+  std::vector<std::string> addresses_;   // with added links: of each node
   std::vector<std::uint32_t> blocks_;    // by link: the one that its peer writes
   std::vector<std::uint64_t> until_ns_;  // by link: when it has to be connected
   std::vector<std::string> errors_;      // by link: why it cannot be connected; empty: it can

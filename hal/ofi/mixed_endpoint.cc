@@ -15,8 +15,7 @@
 #include "espalier/base/little_endian.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/mem/host/access.h"
-#include "hal/ofi/config_check.h"
-#include "hal/ofi/provider_refusal.h"
+#include "hal/ofi/libfabric_endpoint.h"
 #include "hal/ofi/random.h"
 
 namespace espalier::ofi {
@@ -75,33 +74,18 @@ HostName host_name(const std::string& host) {
   return is_known ? digest(text + '/' + mem::credentials_text()) : unlike_any();
 }
 
-Result<void> check_parts(const std::string& provider) {
-  if (auto serves = check_not_refused(provider); !serves) return serves;
-  const std::string fabric = fabric_provider(provider);
-  if (binds_address(fabric)) return {};
-  return fail("provider \"" + provider + "\": " + fabric +
-              " is of one host; expected mem alone, or mem+tcp");
-}
-
-Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
-  if (auto sound = check_config(config); !sound) return fail(sound.error());
-  if (auto sound = check_parts(config.provider); !sound) return fail(sound.error());
-  if (config.max_links == 0) {
-    return fail("node " + std::to_string(config.node) + ": provider " + config.provider +
-                " finds out which peers are on this host; with fixed links, expected mem or " +
-                fabric_provider(config.provider));
-  }
+Result<std::unique_ptr<MixedEndpoint>> MixedEndpoint::open(const AddedConfig& config) {
   std::unique_ptr<MixedEndpoint> mixed(new MixedEndpoint(config));
   mixed->config_.secret = {};
   mixed->host_ = host_name(config.host);
   mixed->links_.reserve(2 * config.max_links);  // each part may add so many
   for (std::vector<std::uint32_t>& each : mixed->numbers_) each.reserve(config.max_links);
-  Config part = config;
+  AddedConfig part = config;
   part.provider = fabric_provider(config.provider);
-  part.host = {};
-  auto fabric = OfiEndpoint::open(part);
-  if (!fabric) return fabric;
+  auto fabric = LibfabricEndpoint::open(part);
+  if (!fabric) return fail(fabric.error());
   mixed->fabric_ = *std::move(fabric);
+  mixed->endpoints_[kFabric] = &mixed->fabric_->endpoint();
   part.local_address = {};
   part.authenticate_data = false;  // It protects what crosses a network.
   part.eager_bytes = static_cast<std::uint32_t>(mixed->eager_bytes());
@@ -109,20 +93,13 @@ Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
     auto memory = MemoryEndpoint::open(part);
     if (!memory) return fail(memory.error());
     mixed->memory_ = *std::move(memory);
+    mixed->endpoints_[kMemory] = &mixed->memory_->endpoint();
   } else {
     mixed->host_ = unlike_any();  // so all peers take the fabric to this process
   }
   mixed->address_ = mixed->make_address();
   return mixed;
 }
-
-Result<void> MixedEndpoint::connect(const std::vector<std::string>& /*addresses*/) {
-  return fail("this endpoint has no fixed links");
-}
-Result<void> MixedEndpoint::start_connecting(const std::vector<std::string>& addresses) {
-  return connect(addresses);
-}
-Result<bool> MixedEndpoint::go_on_connecting() { return fail(connect({}).error()); }
 
 std::string MixedEndpoint::make_address() const {
   const std::string memory = memory_ == nullptr ? "" : memory_->address();
@@ -175,8 +152,8 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
   return {};
 }
 
-OfiEndpoint* MixedEndpoint::owner(Part part) const {
-  return part == kMemory ? static_cast<OfiEndpoint*>(memory_.get()) : fabric_.get();
+AddedLinks* MixedEndpoint::owner(Part part) const {
+  return part == kMemory ? static_cast<AddedLinks*>(memory_.get()) : fabric_.get();
 }
 
 Endpoint& MixedEndpoint::endpoint() {
@@ -197,7 +174,7 @@ void MixedEndpoint::adopt() {
 }
 
 Result<std::uint32_t> MixedEndpoint::add_link(std::uint32_t node) {
-  OfiEndpoint* const only = memory_ == nullptr ? fabric_.get() : owner(kMemory);
+  AddedLinks* const only = memory_ == nullptr ? fabric_.get() : owner(kMemory);
   if (fabric_ == nullptr || memory_ == nullptr) return only->add_link(node);
   const Part part = node < parts_.size() ? parts_[node] : kFabric;
   const auto link = owner(part)->add_link(node);

@@ -17,24 +17,15 @@ namespace espalier::ofi {
 // Which processes can share memory: those with equal names.
 using HostName = std::array<std::uint8_t, 16>;
 
-// Returns the name of Config.host, or if that is empty a digest of this boot of the kernel, the
-// process, user and network namespaces, and the user with its
-// group and capabilities. So a container is a host of its own.
+// Returns the name of AddedConfig.host, or if that is empty a digest of this boot of the kernel,
+// the process, user and network namespaces, and the user with its group and capabilities. So a
+// container is a host of its own.
 [[nodiscard]] HostName host_name(const std::string& host);
 
-// Checks that the provider's two parts differ: NAME must be a provider between hosts.
-[[nodiscard]] Result<void> check_parts(const std::string& provider);
-
-class MixedEndpoint final : public OfiEndpoint, private Endpoint {
+class MixedEndpoint final : public AddedLinks, private Endpoint {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<OfiEndpoint>> open(const Config& config);
-
-  // Fixed links have no addresses that say which host they lead to.
-  [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override { return {}; }
-  [[nodiscard]] std::vector<std::string> addresses() const override { return {}; }
-  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
-  [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override;
-  [[nodiscard]] Result<bool> go_on_connecting() override;
+  // Requires check_config().
+  [[nodiscard]] static Result<std::unique_ptr<MixedEndpoint>> open(const AddedConfig& config);
 
   [[nodiscard]] std::string address() const override { return address_; }
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
@@ -60,11 +51,11 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
     std::uint32_t number;
   };
 
-  explicit MixedEndpoint(const Config& config) : config_(config) {}
+  explicit MixedEndpoint(const AddedConfig& config) : config_(config) {}
   // Requires the fabric's part.
   [[nodiscard]] std::string make_address() const;
-  [[nodiscard]] OfiEndpoint* owner(Part part) const;
-  [[nodiscard]] Endpoint& of(Part part) const { return owner(part)->endpoint(); }
+  [[nodiscard]] AddedLinks* owner(Part part) const;
+  [[nodiscard]] Endpoint& of(Part part) const { return *endpoints_[part]; }
   // Takes links into the list that the parts have added.
   void adopt();
   [[nodiscard]] Endpoint& part_of(std::uint32_t link) const { return of(links_[link].part); }
@@ -90,12 +81,13 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   // then polls the memory. A memory message therefore waits at most T/16 longer.
   void wait(std::uint64_t until) override;
 
-  Config config_;
+  AddedConfig config_;
   HostName host_ = {};
-  std::string address_;                     // of both parts, also once one of them is closed
-  std::unique_ptr<MemoryEndpoint> memory_;  // null: no peer is on this host
-  std::unique_ptr<OfiEndpoint> fabric_;     // null: all peers are
-  std::vector<Part> parts_;                 // by node
+  std::string address_;                      // of both parts, also once one of them is closed
+  std::unique_ptr<MemoryEndpoint> memory_;   // null: no peer is on this host
+  std::unique_ptr<AddedLinks> fabric_;       // null: all peers are
+  std::array<Endpoint*, 2> endpoints_ = {};  // by part
+  std::vector<Part> parts_;                  // by node
   std::uint32_t nodes_per_host_ = 1;
   std::vector<Link> links_;
   std::array<std::vector<std::uint32_t>, 2> numbers_;  // by part and its number of a link: ours

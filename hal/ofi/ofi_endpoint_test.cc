@@ -32,8 +32,8 @@ using Bytes = std::vector<std::uint8_t>;
 
 class OfiTest : public testing::TestWithParam<const char*> {
  protected:
-  Config config() const {
-    Config config;
+  FixedConfig config() const {
+    FixedConfig config;
     config.provider = GetParam();
     return config;
   }
@@ -51,7 +51,7 @@ Bytes pattern(std::size_t size, std::uint32_t seed) {
 // Polls connected endpoints and keeps their completions, by endpoint.
 class Inbox {
  public:
-  explicit Inbox(LocalEndpoints& endpoints)
+  explicit Inbox(LocalEndpoints<FixedConfig>& endpoints)
       : endpoints_(endpoints), arrived_(endpoints.nodes.size()) {}
   void poll_all() {
     for (std::size_t v = 0; v < arrived_.size(); ++v) {
@@ -74,7 +74,7 @@ class Inbox {
   [[nodiscard]] std::size_t size(std::size_t v) const { return arrived_[v].size(); }
 
  private:
-  LocalEndpoints& endpoints_;
+  LocalEndpoints<FixedConfig>& endpoints_;
   std::vector<std::vector<Completion>> arrived_;
 };
 
@@ -142,15 +142,15 @@ TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
 }
 
 TEST(Ofi, NamesWhatIsWrong) {
-  Config config;
+  FixedConfig config;
   config.provider = "carrier-pigeon";
   EXPECT_FALSE(known_provider("carrier-pigeon"));
-  std::string error = message_of(OfiEndpoint::open(config));
+  std::string error = message_of(FixedLinks::open(config));
   EXPECT_NE(error.find("\"carrier-pigeon\""), std::string::npos) << error;
   EXPECT_TRUE(known_provider("tcp"));
   for (const char* shm : {"shm", "mem+shm"}) {
     config.provider = shm;
-    error = message_of(OfiEndpoint::open(config));
+    error = message_of(FixedLinks::open(config));
     for (const std::string& refusal : {message_of(check_provider(shm)), error}) {
       EXPECT_EQ(refusal, std::string("provider \"") + shm +
                              "\": a peer that is stopped or killed can block all processes that "
@@ -169,24 +169,24 @@ TEST(Ofi, NamesWhatIsWrong) {
 
   config.provider = "tcp";
   config.local_address = "203.0.113.77";  // No interface has it.
-  error = message_of(OfiEndpoint::open(config));
+  error = message_of(FixedLinks::open(config));
   EXPECT_NE(error.find("203.0.113.77"), std::string::npos) << error;
 
   config.local_address.clear();
   config.window = 0;
-  error = message_of(OfiEndpoint::open(config));
+  error = message_of(FixedLinks::open(config));
   EXPECT_NE(error.find("window 0"), std::string::npos) << error;
 
   config.window = 4;
   config.peers = {0};
-  error = message_of(OfiEndpoint::open(config));
+  error = message_of(FixedLinks::open(config));
   EXPECT_NE(error.find("itself"), std::string::npos) << error;
 
   config.peers = {1, 2};
-  for (const std::vector<Config::Lanes>& lanes :
-       {std::vector<Config::Lanes>{{1, 1}}, {{1, 1}, {0, 0}}, {{1, 1}, {1, kMaxLinks}}}) {
+  for (const std::vector<FixedConfig::Lanes>& lanes :
+       {std::vector<FixedConfig::Lanes>{{1, 1}}, {{1, 1}, {0, 0}}, {{1, 1}, {1, kMaxLinks}}}) {
     config.lanes = lanes;
-    error = message_of(OfiEndpoint::open(config));
+    error = message_of(FixedLinks::open(config));
     const bool is_one = lanes.size() == 1 || lanes[1].out == 0;
     EXPECT_NE(error.find(is_one ? " has 1 lane for 2 links" : " lanes for 2 links"),
               std::string::npos)
@@ -196,15 +196,15 @@ TEST(Ofi, NamesWhatIsWrong) {
 
 // Nodes 0 and 1 are on one host, node 2 on another.
 TEST(Mixed, UsesMemoryWithinAHost) {
-  Config config;
+  AddedConfig config;
   config.provider = "mem+tcp";
   config.max_links = 4;
-  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  std::vector<std::unique_ptr<AddedLinks>> nodes;
   std::vector<std::string> addresses;
   for (std::uint32_t node = 0; node < 3; ++node) {
     config.node = node;
     config.host = node == 2 ? "b" : "a";
-    nodes.push_back(or_throw(OfiEndpoint::open(config)));
+    nodes.push_back(or_throw(AddedLinks::open(config)));
     addresses.push_back(nodes.back()->address());
   }
   ASSERT_TRUE(nodes[0]->set_addresses({addresses[0], addresses[1]}));
@@ -212,19 +212,21 @@ TEST(Mixed, UsesMemoryWithinAHost) {
   ASSERT_TRUE(nodes[1]->set_addresses(addresses));
   EXPECT_EQ(nodes[1]->nodes_per_host(), 1u) << "a, a, b";
   EXPECT_EQ(message_of(nodes[1]->add_link(3)), "node 1: no address of node 3");
-  Config alone;
+  AddedConfig alone;
   alone.host = "a";
-  alone.peers = {1};
-  EXPECT_EQ(message_of(OfiEndpoint::open(alone)),
+  alone.max_links = 1;
+  EXPECT_EQ(message_of(AddedLinks::open(alone)),
             "node 0: host \"a\" with provider tcp, which does not ask who shares memory; expected "
             "mem+NAME");
-  config.max_links = 0;
-  config.peers = {1};
-  EXPECT_EQ(message_of(OfiEndpoint::open(config)),
+  FixedConfig fixed;
+  fixed.provider = "mem+tcp";
+  fixed.node = 2;
+  fixed.peers = {1};
+  EXPECT_EQ(message_of(FixedLinks::open(fixed)),
             "node 2: provider mem+tcp finds out which peers are on this host; with fixed links, "
             "expected mem or tcp");
   config.provider = "mem+mem";
-  EXPECT_EQ(message_of(OfiEndpoint::open(config)),
+  EXPECT_EQ(message_of(AddedLinks::open(config)),
             "provider \"mem+mem\": mem is of one host; expected mem alone, or mem+tcp");
   EXPECT_FALSE(known_provider("mem+mem"));
 }
@@ -235,15 +237,15 @@ TEST(Mixed, CountsTheNodesOfAHost) {
       {"aaaa", 4}, {"aabb", 2},   {"abcd", 1},   {"aaab", 1},
       {"abab", 1}, {"aabbaa", 1}, {"aaabbb", 3}, {"aabbcc", 2}};
   for (const auto& [hosts, nodes_per_host] : kCases) {
-    std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+    std::vector<std::unique_ptr<AddedLinks>> nodes;
     std::vector<std::string> addresses;
     for (const char host : std::string_view(hosts)) {
-      Config config;
+      AddedConfig config;
       config.provider = "mem+tcp";
       config.max_links = 8;
       config.node = static_cast<std::uint32_t>(nodes.size());
       config.host = host;
-      nodes.push_back(or_throw(OfiEndpoint::open(config)));
+      nodes.push_back(or_throw(AddedLinks::open(config)));
       addresses.push_back(nodes.back()->address());
     }
     for (const auto& node : nodes) {
@@ -255,14 +257,14 @@ TEST(Mixed, CountsTheNodesOfAHost) {
 
 // Links are numbered by one part alone if the numbers of one could run out.
 TEST(Mixed, LeavesMemoryOutWhereNodesExceedLinks) {
-  Config config;
+  AddedConfig config;
   config.provider = "mem+tcp";
   config.max_links = 1;
   config.host = "a";
   std::vector<std::string> addresses;
-  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  std::vector<std::unique_ptr<AddedLinks>> nodes;
   for (config.node = 0; config.node < 3; ++config.node) {
-    nodes.push_back(or_throw(OfiEndpoint::open(config)));
+    nodes.push_back(or_throw(AddedLinks::open(config)));
     addresses.push_back(nodes.back()->address());
   }
   ASSERT_TRUE(nodes[0]->set_addresses(addresses));
@@ -297,20 +299,20 @@ class FreeFiles {
 
 void few_open_files_are_named(bool is_shared) {
   SCOPED_TRACE(is_shared);
-  Config config;
+  AddedConfig config;
   config.max_links = 4;
-  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  std::vector<std::unique_ptr<AddedLinks>> nodes;
   std::vector<std::string> addresses;
   for (config.node = 0; config.node < 3; ++config.node) {
     if (is_shared) config.fabric = make_shared_fabric();
     if (config.node == 1) {
       const FreeFiles files(11);
-      EXPECT_EQ(message_of(OfiEndpoint::open(config)),
+      EXPECT_EQ(message_of(AddedLinks::open(config)),
                 "provider \"tcp\": an endpoint needs 12 more open files; the limit of " +
                     files.limit() + " leaves 11 (ulimit -n)");
     }
     const FreeFiles enough(12);
-    nodes.push_back(or_throw(OfiEndpoint::open(config)));
+    nodes.push_back(or_throw(AddedLinks::open(config)));
     addresses.push_back(nodes.back()->address());
   }
   ASSERT_TRUE(nodes[0]->set_addresses(addresses));
@@ -335,15 +337,15 @@ TEST(Mixed, AHostIsNamedByWhatItsProcessesShare) {
 }
 
 TEST(Ofi, RefusesAddressesThatDoNotFit) {
-  Config config;
+  FixedConfig config;
   config.peers = {1};
-  const auto zero = or_throw(OfiEndpoint::open(config));
+  const auto zero = or_throw(FixedLinks::open(config));
   config.node = 1;
   config.peers = {0};
   config.window = 4;
-  const auto one = or_throw(OfiEndpoint::open(config));
+  const auto one = or_throw(FixedLinks::open(config));
   config.node = 2;
-  const auto two = or_throw(OfiEndpoint::open(config));
+  const auto two = or_throw(FixedLinks::open(config));
   const std::string address_of_one = one->addresses()[0];
   const std::string address_of_two = two->addresses()[0];
   EXPECT_EQ(message_of(zero->connect({})), "0 addresses for 1 lane");
@@ -359,7 +361,7 @@ TEST(Ofi, RefusesAddressesThatDoNotFit) {
 }
 
 TEST(Ofi, PairsParallelLinksInOrder) {
-  LocalEndpoints endpoints(Config(), {{1, 1}, {0, 0}});
+  LocalEndpoints endpoints(FixedConfig(), {{1, 1}, {0, 0}});
   ASSERT_EQ(endpoints.error, "");
   Inbox inbox(endpoints);
   for (std::uint32_t link = 0; link < 2; ++link) {
@@ -374,14 +376,14 @@ TEST(Ofi, PairsParallelLinksInOrder) {
 }
 
 // Returns the libfabric addresses that the other ends of an endpoint's lanes know.
-std::set<std::string> names(const OfiEndpoint& endpoint) {
+std::set<std::string> names(const FixedLinks& endpoint) {
   std::set<std::string> all;
   for (const std::string& address : endpoint.addresses()) all.insert(address_text(address));
   return all;
 }
 
 TEST(Ofi, RoutedHasOneEndpointHopByHopOnePerLane) {
-  Config config;
+  FixedConfig config;
   LocalEndpoints routed(config, {{1, 2}, {0, 2}, {0, 1}});
   ASSERT_EQ(routed.error, "");
   EXPECT_EQ(names(*routed.nodes[0]).size(), 1u);
@@ -399,7 +401,7 @@ TEST(Ofi, RoutedHasOneEndpointHopByHopOnePerLane) {
 // Messages are reported in order although their lengths and lanes differ. Each direction has its
 // own number of lanes.
 TEST_P(OfiTest, ReportsMessagesInOrderOverUnevenLanes) {
-  Config config = this->config();
+  FixedConfig config = this->config();
   config.window = 8;
   config.lanes = {{3, 2}};
   LocalEndpoints endpoints(config, {{1}, {0}});
@@ -430,7 +432,7 @@ TEST_P(OfiTest, ReportsMessagesInOrderOverUnevenLanes) {
 }
 
 TEST(Ofi, OnlyControlsAreSentAgainstAOneWayLink) {
-  Config config;
+  FixedConfig config;
   config.lanes = {{1, 0}};
   LocalEndpoints endpoints(config, {{1}, {0}});
   ASSERT_EQ(endpoints.error, "");
@@ -450,7 +452,7 @@ TEST(Ofi, OnlyControlsAreSentAgainstAOneWayLink) {
 // Short messages alternate with long ones that the receiver takes late: slots become free again for
 // every pattern.
 TEST_P(OfiTest, GivesSlotsBackAmongLongMessages) {
-  Config config = this->config();
+  FixedConfig config = this->config();
   config.window = 8;
   config.eager_bytes = 256;
   LocalEndpoints endpoints(config, {{1}, {0}});

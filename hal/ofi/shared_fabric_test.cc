@@ -27,13 +27,13 @@ class Pair {
   std::size_t add() {
     std::vector<std::string> addresses;
     for (std::uint32_t node = 0; node < 2; ++node) {
-      Config config;
+      AddedConfig config;
       config.provider = "tcp";
       config.node = node;
       config.max_links = 1;
       config.eager_bytes = eager_bytes_;
       config.fabric = fabrics_[node];
-      of_[node].push_back(or_throw(OfiEndpoint::open(config)));
+      of_[node].push_back(or_throw(AddedLinks::open(config)));
       addresses.push_back(of_[node].back()->address());
     }
     for (const auto& all : of_) EXPECT_TRUE(all.back()->set_addresses(addresses));
@@ -72,7 +72,7 @@ class Pair {
  private:
   std::uint32_t eager_bytes_;
   std::shared_ptr<SharedFabric> fabrics_[2] = {make_shared_fabric(), make_shared_fabric()};
-  std::vector<std::unique_ptr<OfiEndpoint>> of_[2];
+  std::vector<std::unique_ptr<AddedLinks>> of_[2];
 };
 
 // Where it ends, an endpoint says goodbye at once: its process may call nothing for long, and the

@@ -1,4 +1,4 @@
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 
 namespace espalier {
 namespace {

@@ -1,11 +1,11 @@
-#include "espalier/hal/serial/byte_carrier.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
 #include <random>
 #include <vector>
+
+#include "espalier/hal/serial/carrier.h"
 
 namespace espalier {
 namespace {

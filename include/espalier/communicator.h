@@ -48,7 +48,7 @@
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
 #include "espalier/collectives/machine/operators.h"
-#include "espalier/collectives/schedule/enumerations.h"
+#include "espalier/collectives/schedule/collective.h"
 #include "espalier/hal/endpoint.h"
 #include "espalier/hal/mem/allocate.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "espalier/base/result.h"
-#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
 #include "planner/make/plan.h"
 
 namespace espalier::planner {

@@ -9,7 +9,7 @@
 #include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/embed/place.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/schedule/selection.h"
 #include "planner/make/embedding.h"
 #include "planner/make/shape.h"

@@ -11,7 +11,6 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 #include "planner/make/algorithms.h"
 #include "planner/make/plan_request.h"

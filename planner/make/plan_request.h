@@ -6,7 +6,6 @@
 #include <string>
 
 #include "espalier/collectives/schedule/program.h"
-#include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 #include "planner/make/algorithms.h"
 

@@ -235,7 +235,7 @@ std::uint64_t bytes_to(const ReferenceInput& run, std::uint32_t to) {
 }  // namespace
 
 bool combines(Collective collective) {
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kReduce:
     case Collective::kAllreduce:
     case Collective::kScan:
@@ -297,7 +297,7 @@ Result<void> check_supported(const ReferenceInput& run) {
 std::uint64_t count(const ReferenceInput& run) { return run.bytes / element_bytes(run.op); }
 
 bool has_input(const ReferenceInput& run, std::uint32_t rank) {
-  switch (run.collective) {
+  switch (run.collective.value()) {
     case Collective::kBroadcast:
     case Collective::kScatter: return rank == run.root;
     case Collective::kBarrier: return false;
@@ -306,7 +306,7 @@ bool has_input(const ReferenceInput& run, std::uint32_t rank) {
 }
 
 bool has_result(const ReferenceInput& run, std::uint32_t rank) {
-  switch (run.collective) {
+  switch (run.collective.value()) {
     case Collective::kBroadcast: return rank != run.root;
     case Collective::kReduce:
     case Collective::kGather: return rank == run.root;
@@ -354,7 +354,7 @@ void fill_input(const ReferenceInput& run, std::uint32_t rank, std::uint32_t rep
 const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
   if (made_) return result_;
   result_.resize(result_bytes(run_, rank));
-  switch (run_.collective) {
+  switch (run_.collective.value()) {
     case Collective::kReduce:
     case Collective::kAllreduce:
       Folded(run_, repetition_).write_all(0, count(run_), result_.data());
@@ -377,7 +377,7 @@ const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
 // Makes a result of a collective that moves data unchanged.
 void Results::move(std::uint32_t rank) {
   std::uint8_t* next = result_.data();
-  switch (run_.collective) {
+  switch (run_.collective.value()) {
     case Collective::kBroadcast:
       fill_bytes(0, run_.bytes, run_.root, repetition_, next);
       made_ = true;

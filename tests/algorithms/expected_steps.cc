@@ -28,7 +28,7 @@ bool is_scatter_or_gather(const Algorithm& algorithm) {
 
 // One rank copies its data, in one step per block.
 Steps alone(const Algorithm& algorithm, std::int64_t blocks) {
-  switch (algorithm.collective) {
+  switch (algorithm.collective.value()) {
     case Collective::kBroadcast:
     case Collective::kExscan:
     case Collective::kBarrier: return exactly(0);
@@ -64,7 +64,7 @@ Steps chain_ends(std::int64_t p, std::int64_t root, std::int64_t blocks) {
 
 Steps two_tree(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
   const std::int64_t h = log_of(p + 1), scan_h = log_of(p + 2);
-  switch (algorithm.collective) {
+  switch (algorithm.collective.value()) {
     case Collective::kAllreduce: return {4 * h + 4 * blocks - 10, 4 * h + 4 * blocks - 4};
     case Collective::kScan: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 10};
     case Collective::kExscan: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 9};
@@ -252,7 +252,7 @@ bool is_broadcast_or_reduce(const Algorithm& algorithm) {
 Steps circulant(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
   if (is_broadcast_or_reduce(algorithm)) return exactly(log_of(p) + blocks - 1);
   const std::int64_t copies = p / 2 > 1 ? 1 : 0;
-  switch (algorithm.collective) {
+  switch (algorithm.collective.value()) {
     case Collective::kAllgather: return exactly(log_of(p));
     case Collective::kReduceScatter: return exactly(log_of(p) + copies);
     default: return exactly(2 * log_of(p) + copies);
@@ -262,7 +262,7 @@ Steps circulant(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks)
 // Butterflies of 2^k groups of one or two ranks: two ranks of a group meet before and after.
 Steps butterfly(const Algorithm& algorithm, std::int64_t p) {
   const std::int64_t levels = floor_log_of(p), folds = p == std::int64_t{1} << levels ? 0 : 2;
-  switch (algorithm.collective) {
+  switch (algorithm.collective.value()) {
     case Collective::kScan:
     case Collective::kExscan: return exactly(log_of(p));
     case Collective::kReduceScatter: return exactly(levels + (levels > 1 ? 1 : 0) + folds);
@@ -334,7 +334,7 @@ bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
     return ranks <= 65536;
   }
   if (name == "circulant") {
-    switch (algorithm.collective) {
+    switch (algorithm.collective.value()) {
       case Collective::kBroadcast: return ranks <= 1u << 20;
       case Collective::kReduce: return ranks <= 1u << 12;
       case Collective::kReduceScatter: return ranks <= 1u << 12;

@@ -22,7 +22,6 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "espalier/collectives/search.h"
-#include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"

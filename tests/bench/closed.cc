@@ -56,12 +56,12 @@ double cpu_seconds() {
 class Ranks {
  public:
   explicit Ranks(const Variant& variant) {
-    Config config;
+    FixedConfig config;
     config.provider = kProvider;
     config.has_secret = variant.has_secret;
     config.secret.fill(5);
     config.authenticate_data = variant.authenticate_data;
-    endpoints_ = std::make_unique<LocalEndpoints>(config, complete_peers(kRanks));
+    endpoints_ = std::make_unique<Endpoints>(config, complete_peers(kRanks));
     for (std::uint32_t v = 0; v < kRanks && endpoints_->error.empty(); ++v) {
       ranks_.push_back(std::make_unique<CollectiveRank>(kRanks, kLargeBytes / 4));
       if (ranks_[v]->init((*endpoints_)[v], 60'000'000'000) != Status::kOk ||
@@ -103,7 +103,8 @@ class Ranks {
     std::exit(1);
   }
 
-  std::unique_ptr<LocalEndpoints> endpoints_;
+  using Endpoints = LocalEndpoints<FixedConfig>;
+  std::unique_ptr<Endpoints> endpoints_;
   std::vector<std::unique_ptr<CollectiveRank>> ranks_;
 };
 

@@ -66,7 +66,7 @@ def scan(text, scope, names):
             end = past_braces(text, at)
             head = text[start:at].strip()
             head = re.sub(r"^(?:public|private|protected)\s*:", "", head).strip()
-            kind = re.match(r"(?:template\s*<.*?>\s*)?(?:typedef\s+)?(namespace|extern|enum|class|struct|union)\b"
+            kind = re.match(r"(?:template\s*<.*?>\s*)?(?:typedef\s+|inline\s+)?(namespace|extern|enum|class|struct|union)\b"
                             r"(?:\s+(?:class|struct))?\s*([\w:]*)", head, re.S)
             plain = without_template_arguments(head)  # whose defaults have a "=", too
             function = None if kind else function_name(plain.split("=")[0] if "operator" not in plain else plain)

@@ -58,7 +58,7 @@ std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64
     sum += arity(tree, i);
     if (i < tree.height) busy = std::max<std::int64_t>(busy, arity(tree, i));
   }
-  switch (algorithm.collective) {
+  switch (algorithm.collective.value()) {
     case Collective::kBroadcast:
       return name == "leaf" ? sum + h - 1 + busy * (blocks - 1) : 2 * h + blocks - 1;
     case Collective::kAllgather: return (n - 1 + late) * blocks + 1;

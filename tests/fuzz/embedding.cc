@@ -1,11 +1,10 @@
 // Fuzz target: any text is refused with one reason, or is an embedding that names each rank of its
 // topology once, and that is the same after writing.
 
-#include "espalier/topology/embedding.h"
-
 #include <set>
 #include <string>
 
+#include "espalier/topology/topology.h"
 #include "tests/fuzz/expect.h"
 
 namespace espalier::fuzz {

@@ -11,7 +11,7 @@
 
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 #include "espalier/hal/serial/serial_endpoint.h"
 #include "hal/serial/siphash.h"
 #include "tests/fuzz/expect.h"

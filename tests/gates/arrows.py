@@ -21,6 +21,7 @@ PAGE = "docs/architecture.md"
 BEGIN = "<!-- arrows: printed by tests/gates/arrows.py --write -->"
 END = "<!-- end of arrows -->"
 PUBLIC = "include/espalier/"
+INTERNAL = "internal/"  # in PUBLIC: headers that public ones include
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)')
 CIRCLE = "circle:"
 TEST_FOLDERS = {"conformance", "simulated", "testing"}
@@ -61,7 +62,7 @@ class Table:
 
     def owner(self, file):
         """Returns the folder of the table that a file belongs to; None if there is none."""
-        path = pathlib.PurePath(file.removeprefix(PUBLIC))
+        path = named(file)
         if file.startswith(PUBLIC) and str(path.with_suffix("")) in self.below:
             return str(path.with_suffix(""))  # the one public header of a folder, named after it
         if is_test(file):
@@ -83,11 +84,16 @@ def includes(root, file):
 def resolve(file, name, present):
     """Returns the tree's file that `#include "name"` in `file` means; for a header that the build makes, a name in its folder."""
     beside = str(pathlib.PurePath(file).parent / name)
-    for candidate in (beside, name, PUBLIC + name.removeprefix("espalier/")):
+    for candidate in (beside, name, PUBLIC + name.removeprefix("espalier/")):  # internal/ is part of the name
         for source in (candidate, candidate + ".in"):  # the build makes a header of its .in
             if source in present:
                 return source
     return "proto/" + name if name.endswith(".pb.h") else None
+
+
+def named(file):
+    """Returns the path of a file, of an installed header without PUBLIC and INTERNAL."""
+    return pathlib.PurePath(file.removeprefix(PUBLIC).removeprefix(INTERNAL) if file.startswith(PUBLIC) else file)
 
 
 def is_test(file):
@@ -96,8 +102,8 @@ def is_test(file):
 
 
 def folder_of(file):
-    """Returns the folder that a file counts as: of a public header, the one of its sources."""
-    path = pathlib.PurePath(file.removeprefix(PUBLIC))
+    """Returns the folder that a file counts as: of an installed header, the one of its sources."""
+    path = named(file)
     return str(path.with_suffix("") if file.startswith(PUBLIC) and len(path.parts) == 1 else path.parent)
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Gate: every function, type and constant that a public header declares has a comment.
+"""Gate: every function, type and constant that an installed header declares has a comment, and at most MAX_PUBLIC headers are public.
 
-The headers below include/espalier are public: `meson install` installs that folder. The comment is on the lines above the
+The headers below include/espalier are installed, those that its meson.build names and no others. They are public, except those in
+internal/, which public headers include, directly or not: a header that no public header includes stands beside its sources. The comment is on the lines above the
 declaration or at the end of one of its lines. A comment above a group (declarations without a blank line or a further comment
 between them) also covers the overloads of the first one, and the declarations that the comment names. A comment above an enum
 also covers the enumerators that it names. No comment is needed if a declaration repeats another one (an override, a forward
@@ -17,11 +18,36 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import tree
 
 PUBLIC = "include/espalier/"
+INTERNAL = PUBLIC + "internal/"
+LIST = PUBLIC + "meson.build"
+MAX_PUBLIC = 25
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"espalier/([^"]+)"', re.MULTILINE)
 KINDS = ("function", "type", "enum", "enumerator", "constant")
 
 
-def public_headers(root):
+def installed_headers(root):
     return [file for file in tree.files(root, ".h") if file.startswith(PUBLIC)]
+
+
+def public_headers(root):
+    return [file for file in installed_headers(root) if not file.startswith(INTERNAL)]
+
+
+def check_public(root, headers):
+    """Finds too many public headers, headers that the list of installed files lacks, and internal ones that no public one includes."""
+    public = public_headers(root)
+    if len(public) > MAX_PUBLIC:
+        yield f"{PUBLIC}: {len(public)} public headers, at most {MAX_PUBLIC} are allowed; move what no user reads to {INTERNAL}, or beside its sources"
+    listed = set(re.findall(r"'([^']+\.h)'", tree.read(root, LIST) if (pathlib.Path(root) / LIST).is_file() else ""))
+    present = {file.removeprefix(PUBLIC) for file in headers}
+    yield from (f"{LIST}: {PUBLIC}{name} is {'not there' if name in listed else 'missing'}" for name in sorted(listed ^ present))
+    todo, included = list(public), set(public)
+    while todo:
+        for name in INCLUDE.findall(tree.read(root, todo.pop())):
+            if PUBLIC + name in headers and PUBLIC + name not in included:
+                included.add(PUBLIC + name)
+                todo.append(PUBLIC + name)
+    yield from (f"{file}:1: no public header includes it; move it beside its sources" for file in headers if file not in included)
 
 
 def needs_comment(item):
@@ -84,12 +110,12 @@ def find(root, file):
 
 
 def main(root):
-    headers = public_headers(root)
+    headers = installed_headers(root)
     if not headers:
         print(f"comments.py: {root} has no header below {PUBLIC}", file=sys.stderr)
         return 1
-    print(f"{len(headers)} public headers")
-    return tree.report([finding for file in headers for finding in find(root, file)],
+    print(f"{len(public_headers(root))} public headers, {len(headers)} installed")
+    return tree.report([*check_public(root, headers), *(finding for file in headers for finding in find(root, file))],
                        "say above each what it is or does, with its unit, its preconditions and its errors")
 
 

@@ -175,6 +175,10 @@ class Folders(GateTest):
 
 
 class Comments(GateTest):
+    def setUp(self):
+        super().setUp()
+        self.write(comments.LIST, "install_headers('a.h')\n")
+
     def names(self, text):
         self.write("include/espalier/a.h", text)
         status, printed = self.run_gate(comments.main, self.root)
@@ -279,10 +283,46 @@ class Comments(GateTest):
         self.write("include/espalier/a.h", "#pragma once\n// A file.\n\nint f();\n")
         self.write("a.h", "int internal();\n")
         self.assertEqual(self.run_gate(comments.main, self.root)[1].splitlines()[:2],
-                         ["1 public headers", "include/espalier/a.h:4: function f has no comment"])
+                         ["1 public headers, 1 installed", "include/espalier/a.h:4: function f has no comment"])
 
     def test_no_header(self):
         self.assertEqual(self.run_gate(comments.main, self.root)[0], 1)
+
+    def write_headers(self, count):
+        names = [f"h{k}.h" for k in range(count)]
+        for name in names:
+            self.write(f"include/espalier/{name}", "// A file.\n")
+        self.write("include/espalier/h0.h", '#include "espalier/internal/base/a.h"\n')
+        self.write("include/espalier/internal/base/a.h", '#include "espalier/internal/base/b.h"\n')
+        self.write("include/espalier/internal/base/b.h", "// A file.\n")
+        self.write(comments.LIST, "".join(f"'{name}'\n" for name in [*names, "internal/base/a.h", "internal/base/b.h"]))
+
+    def test_the_limit(self):
+        self.write_headers(comments.MAX_PUBLIC)
+        status, text = self.run_gate(comments.main, self.root)
+        self.assertEqual((status, text.splitlines()[0]), (0, f"{comments.MAX_PUBLIC} public headers, {comments.MAX_PUBLIC + 2} installed"))
+
+    def test_one_public_header_more(self):
+        self.write_headers(comments.MAX_PUBLIC + 1)
+        status, text = self.run_gate(comments.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("26 public headers, at most 25 are allowed", text)
+
+    def test_the_list_of_installed_headers(self):
+        self.write_headers(2)
+        self.write(comments.LIST, "'h0.h' 'h2.h' 'internal/base/a.h' 'internal/base/b.h'")
+        status, text = self.run_gate(comments.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("include/espalier/h1.h is missing", text)
+        self.assertIn("include/espalier/h2.h is not there", text)
+
+    def test_an_internal_header_that_nobody_includes(self):
+        self.write_headers(1)
+        self.write("include/espalier/h0.h", "// A file.\n")
+        status, text = self.run_gate(comments.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("include/espalier/internal/base/a.h:1: no public header includes it", text)
+        self.assertIn("include/espalier/internal/base/b.h:1: no public header includes it", text)
 
 
 class Arrows(GateTest):
@@ -328,6 +368,10 @@ class Arrows(GateTest):
         self.good()
         self.write("include/espalier/base/clock.h", '#include "espalier/hal/endpoint.h"\n')
         self.fails("include/espalier/base/clock.h:1: base must not include hal")
+
+    def test_an_arrow_up_among_internal_headers(self):
+        self.write("include/espalier/internal/base/clock.h", '#include "espalier/hal/endpoint.h"\n')
+        self.fails("include/espalier/internal/base/clock.h:1: base must not include hal")
 
     def test_folders_of_one_row_that_include_each_other(self):
         self.good()

@@ -106,7 +106,7 @@ inline std::string wrong_result(const ReferenceRun& run, std::uint32_t node,
   if (run.collective == Collective::kBroadcast && node == run.root) return "";
   for (std::uint64_t i = 0; i < size; ++i) {
     std::uint32_t expected = 0;
-    switch (run.collective) {
+    switch (run.collective.value()) {
       case Collective::kBroadcast: expected = input_at(run.number, run.root, i); break;
       case Collective::kAllgather:
         expected = input_at(run.number, members[i / run.count], i % run.count);

@@ -8,7 +8,7 @@
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
-#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

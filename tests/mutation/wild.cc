@@ -5,7 +5,7 @@
 #include "base/testing/results.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/limits.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/schedules.h"

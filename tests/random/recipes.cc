@@ -43,7 +43,7 @@ class Cook {
 
  private:
   Emit in_one() {
-    switch (plan_.collective) {
+    switch (plan_.collective.value()) {
       case Collective::kBroadcast: return broadcast();
       case Collective::kAllreduce: return allreduce();
       case Collective::kReduce: return reduce(false);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/random/breaks.h"

@@ -88,7 +88,7 @@ def check_links(links, programs):
 
 
 def machine_functions(program):
-    return quietly(["nm", "-C", "--defined-only", program]).count(" espalier::Machine::")
+    return len(re.findall(r" espalier::(?:build_machine_[0-9_]+::)?Machine::", quietly(["nm", "-C", "--defined-only", program])))
 
 
 def by_environment(command, libraries):

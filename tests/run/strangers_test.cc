@@ -17,7 +17,7 @@
 #include "base/testing/results.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/hal/ofi/address.h"
 #include "planner/workload/reference.h"
 #include "tools/cluster/launcher.h"

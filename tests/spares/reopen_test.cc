@@ -101,13 +101,12 @@ class SerialFabric final : public Fabric {
 class OfiFabric final : public Fabric {
  public:
   explicit OfiFabric(const std::string& provider) {
-    ofi::Config config;
+    ofi::FixedConfig config;
     config.provider = provider;
     config.has_secret = true;
     config.secret.fill(7);
     for (std::uint32_t g = 0; g < kGenerations; ++g) {
-      generations_.push_back(
-          std::make_unique<ofi::LocalEndpoints>(config, sim::complete_links(kRanks)));
+      generations_.push_back(std::make_unique<Endpoints>(config, sim::complete_links(kRanks)));
       EXPECT_EQ(generations_.back()->error, "");
     }
   }
@@ -117,7 +116,8 @@ class OfiFabric final : public Fabric {
   void pass(std::uint64_t) override { sched_yield(); }
 
  private:
-  std::vector<std::unique_ptr<ofi::LocalEndpoints>> generations_;
+  using Endpoints = ofi::LocalEndpoints<ofi::FixedConfig>;
+  std::vector<std::unique_ptr<Endpoints>> generations_;
 };
 #endif
 

@@ -51,7 +51,7 @@ class Carrier {
                                                          const Schedule& schedule);
 // In virtual time over framed links (hal/serial).
 [[nodiscard]] std::unique_ptr<Carrier> framed_carrier(const Plan& plan, const Schedule& schedule);
-// In real time over libfabric (hal/ofi). Throws std::runtime_error if the endpoints do not connect.
+// In real time, over libfabric or mem. Throws std::runtime_error if the endpoints do not connect.
 [[nodiscard]] std::unique_ptr<Carrier> real_carrier(const Plan& plan, const Schedule& schedule);
 
 }  // namespace espalier::storm

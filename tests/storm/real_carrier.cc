@@ -18,9 +18,13 @@ namespace {
 // would be found late, or dead.
 constexpr std::uint64_t kMaxStepNs = 1'000'000;
 
+// AnyConfig: ofi::FixedConfig or ofi::AddedConfig.
+template <class AnyConfig>
 class RealCarrier final : public Carrier {
+  using Endpoints = ofi::LocalEndpoints<AnyConfig>;
+
  public:
-  RealCarrier(const ofi::Config& config, const Schedule& schedule)
+  RealCarrier(const AnyConfig& config, const Schedule& schedule)
       : config_(config),
         peers_(schedule.peers),
         endpoints_(config, peers_),
@@ -29,18 +33,10 @@ class RealCarrier final : public Carrier {
         mistaken_(peers_.size()) {
     if (!endpoints_.error.empty()) throw std::runtime_error(endpoints_.error);
     last_ns_ = real_ns();
-    if (config.max_links != 0) {
+    if constexpr (Endpoints::kIsFixed) {
+      addresses_ = ofi::addresses_for(endpoints_.nodes);
+    } else {
       for (const auto& node : endpoints_.nodes) common_addresses_.push_back(node->address());
-      return;
-    }
-    std::vector<std::vector<std::uint32_t>> lanes;
-    for (const auto& node : endpoints_.nodes) lanes.push_back(node->lane_peers());
-    for (std::uint32_t v = 0; v < lanes.size(); ++v) {
-      auto& list = addresses_.emplace_back();
-      for (std::uint32_t l = 0; l < lanes[v].size(); ++l) {
-        const auto& peer = endpoints_.nodes[lanes[v][l]];
-        list.push_back(peer->addresses()[ofi::other_end(lanes, v, l)]);
-      }
     }
   }
 
@@ -53,8 +49,7 @@ class RealCarrier final : public Carrier {
     last_ns_ = real;
     for (std::uint32_t v = 0; v < newcomers_.size(); ++v) {
       if (newcomers_[v] == nullptr) continue;
-      const auto connected = config_.max_links == 0 ? newcomers_[v]->go_on_connecting()
-                                                    : newcomers_[v]->connect_links(new_links_[v]);
+      const auto connected = go_on_connecting(v);
       mistaken_[v] = mistaken_[v] || (connected && *connected && !peers_[v].empty());
     }
     return true;
@@ -63,7 +58,7 @@ class RealCarrier final : public Carrier {
   void kill(std::uint32_t node) override { endpoints_.nodes[node].reset(); }
   // The node's new process has its peers' addresses, and they have that of the old one.
   [[nodiscard]] bool start_again(std::uint32_t node) override {
-    auto opened = ofi::OfiEndpoint::open(ofi::for_node(config_, node, peers_[node]));
+    auto opened = Endpoints::Links::open(ofi::for_node(config_, node, peers_[node]));
     if (!opened) throw std::runtime_error(opened.error().message);
     newcomers_[node] = *std::move(opened);
     if (!start_connecting(node)) newcomers_[node].reset();  // a peer has gone, too
@@ -73,52 +68,65 @@ class RealCarrier final : public Carrier {
 
  private:
   [[nodiscard]] bool start_connecting(std::uint32_t node) {
-    ofi::OfiEndpoint& newcomer = *newcomers_[node];
-    if (config_.max_links == 0) {
+    typename Endpoints::Links& newcomer = *newcomers_[node];
+    if constexpr (Endpoints::kIsFixed) {
       return static_cast<bool>(newcomer.start_connecting(addresses_[node]));
+    } else {
+      std::vector<std::string> addresses = common_addresses_;
+      addresses[node] = newcomer.address();
+      if (!newcomer.set_addresses(std::move(addresses))) return false;
+      for (const std::uint32_t peer : peers_[node]) {
+        const auto link = newcomer.add_link(peer);
+        if (!link) return false;
+        new_links_[node].push_back(*link);
+      }
+      return true;
     }
-    std::vector<std::string> addresses = common_addresses_;
-    addresses[node] = newcomer.address();
-    if (!newcomer.set_addresses(std::move(addresses))) return false;
-    for (const std::uint32_t peer : peers_[node]) {
-      const auto link = newcomer.add_link(peer);
-      if (!link) return false;
-      new_links_[node].push_back(*link);
+  }
+  [[nodiscard]] Result<bool> go_on_connecting(std::uint32_t node) {
+    if constexpr (Endpoints::kIsFixed) {
+      return newcomers_[node]->go_on_connecting();
+    } else {
+      return newcomers_[node]->connect_links(new_links_[node]);
     }
-    return true;
   }
   static std::uint64_t real_ns() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                       std::chrono::nanoseconds(1));
   }
 
-  ofi::Config config_;
+  AnyConfig config_;
   std::vector<std::vector<std::uint32_t>> peers_;
-  ofi::LocalEndpoints endpoints_;
-  std::vector<std::vector<std::string>> addresses_;  // by node: those that it needs to connect
-  std::vector<std::string> common_addresses_;  // with max_links, by node: those before a restart
-  std::vector<std::unique_ptr<ofi::OfiEndpoint>> newcomers_;
-  std::vector<std::vector<std::uint32_t>> new_links_;  // with max_links, by node: the newcomer's
+  Endpoints endpoints_;
+  std::vector<std::vector<std::string>> addresses_;  // fixed links, by node: those that it needs
+  std::vector<std::string> common_addresses_;        // added links, by node: those before a restart
+  std::vector<std::unique_ptr<typename Endpoints::Links>> newcomers_;
+  std::vector<std::vector<std::uint32_t>> new_links_;  // added links, by node: the newcomer's
   std::vector<bool> mistaken_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t last_ns_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<Carrier> real_carrier(const Plan& plan, const Schedule& schedule) {
-  ofi::Config config;
+template <class AnyConfig>
+std::unique_ptr<Carrier> carrier_over(AnyConfig config, const Plan& plan,
+                                      const Schedule& schedule) {
   config.provider = over_name(plan.over);
-  if (plan.over == Over::kMixed) {
-    config.max_links = kMaxRealRanks;
-    config.host = "aab";
-  }
   config.window = plan.endpoint_window;
   config.eager_bytes = static_cast<std::uint32_t>(plan.eager_bytes);
   config.has_secret = plan.keyed;
   config.authenticate_data = plan.keyed && ofi::authenticates_data(config.provider);
   config.secret.fill(7);
-  return std::make_unique<RealCarrier>(config, schedule);
+  return std::make_unique<RealCarrier<AnyConfig>>(config, schedule);
+}
+
+}  // namespace
+
+std::unique_ptr<Carrier> real_carrier(const Plan& plan, const Schedule& schedule) {
+  if (plan.over != Over::kMixed) return carrier_over(ofi::FixedConfig(), plan, schedule);
+  ofi::AddedConfig config;
+  config.max_links = kMaxRealRanks;
+  config.host = "aab";
+  return carrier_over(config, plan, schedule);
 }
 
 }  // namespace espalier::storm

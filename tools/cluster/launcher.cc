@@ -21,7 +21,7 @@
 #include "base/counted.h"
 #include "base/open_files.h"
 #include "base/system_error.h"
-#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::cluster {
 namespace {

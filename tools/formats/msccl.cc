@@ -281,7 +281,7 @@ GpuBlocks cut_for(const planner::LoadedSchedule& loaded, const Operations& opera
 }  // namespace
 
 std::string_view msccl_name(Collective collective) {
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kBroadcast: return "broadcast";
     case Collective::kReduce: return "reduce";
     case Collective::kAllreduce: return "allreduce";

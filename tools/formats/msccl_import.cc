@@ -9,7 +9,7 @@
 #include "collectives/lower/timed.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/step_limits.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 #include "planner/files/prove.h"
 #include "planner/make/plan.h"

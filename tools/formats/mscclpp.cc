@@ -25,7 +25,7 @@ const char* buffer_letters(Buffer::Value buffer) {
 }
 
 std::string_view mscclpp_name(Collective collective) {
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kReduceScatter: return "reducescatter";
     case Collective::kAllToAll: return "alltoall";
     default: return collective_name(collective);

@@ -17,7 +17,7 @@ namespace {
 
 // The algorithm of a spare if the schedule's own is only for other topologies.
 const char* simplest(Collective collective) {
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kScatter:
     case Collective::kGather: return "binomial";
     case Collective::kAllgather:

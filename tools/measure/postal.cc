@@ -5,7 +5,7 @@
 
 #include "collectives/build/builder.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"

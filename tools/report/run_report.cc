@@ -241,7 +241,7 @@ Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, double bytes,
   const double algorithm = all / seconds * 1e-9;
   // Each rank has its own part already.
   const double others = ranks > 1 ? (ranks - 1.0) / ranks : 1;
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kBroadcast:
     case Collective::kReduce: return {algorithm, algorithm};
     case Collective::kAllreduce: return {algorithm, algorithm * 2 * others};

@@ -4,6 +4,7 @@
 #include "collectives/lower/neighbours.h"
 #include "espalier/base/limits.h"
 #include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/run/run.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collectives/schedule/testing/sample_program.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/schedule/selection_writer.h"
 
 namespace espalier {

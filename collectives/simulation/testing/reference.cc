@@ -68,7 +68,7 @@ void put_element(const Operator& op, Bytes& bytes, std::size_t offset, std::uint
 std::uint64_t part_elements(const Job& job, std::uint32_t ranks, std::uint32_t from,
                             std::uint32_t to) {
   if (job.counts.empty()) return job.count;
-  switch (job.collective) {
+  switch (job.collective.value()) {
     case Collective::kAllToAll: return job.counts[std::size_t{from} * ranks + to];
     case Collective::kGather:
     case Collective::kAllgather: return job.counts[from];
@@ -128,7 +128,7 @@ std::string describe(const Job& job, std::uint32_t ranks) {
 }
 
 Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
-  switch (job.collective) {
+  switch (job.collective.value()) {
     case Collective::kBarrier: return {};
     case Collective::kBroadcast:
       return rank == job.root ? values(job, rank, 0, job.count) : Bytes();
@@ -147,7 +147,7 @@ Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
 Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
   const bool root = rank == job.root;
   Bytes all;
-  switch (job.collective) {
+  switch (job.collective.value()) {
     case Collective::kBroadcast: return root ? Bytes() : input_of(job, ranks, job.root);
     case Collective::kReduce: return root ? combined(job, ranks, 0, job.count) : Bytes();
     case Collective::kAllreduce: return combined(job, ranks, 0, job.count);
@@ -178,7 +178,7 @@ std::vector<Bytes> outputs_of(const Job& job, std::uint32_t ranks) {
     outputs.assign(ranks, output_of(job, ranks, ranks - 1));
     return outputs;
   };
-  switch (job.collective) {
+  switch (job.collective.value()) {
     case Collective::kAllreduce:
     case Collective::kAllgather: return same_everywhere();
     case Collective::kScan:

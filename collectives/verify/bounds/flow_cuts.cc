@@ -41,7 +41,7 @@ class FlowSearch {
   }
 
   FlowCuts run() {
-    switch (collective_) {
+    switch (collective_.value()) {
       case Collective::kBroadcast: fewest(false, root_); break;
       case Collective::kReduce: fewest(true, root_); break;
       case Collective::kScan:

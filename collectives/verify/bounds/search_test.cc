@@ -99,7 +99,7 @@ class ScheduleSearch {
       for (std::uint32_t rank = 0; rank < ranks; ++rank) {
         for (std::uint32_t other = 0; other < ranks; ++other) {
           const bool by_root = rank == root;
-          switch (puzzle_.collective) {
+          switch (puzzle_.collective.value()) {
             case Collective::kBroadcast: give(root, part(0), rank); break;
             case Collective::kScatter: give(root, part(rank), rank); break;
             case Collective::kGather: give(rank, part(rank), root); break;

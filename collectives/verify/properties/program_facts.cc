@@ -63,7 +63,7 @@ bool cuts_messages(const Program& program) {
 }
 
 bool has_operator(Collective collective) {
-  switch (collective) {
+  switch (collective.value()) {
     case Collective::kReduce:
     case Collective::kAllreduce:
     case Collective::kScan:

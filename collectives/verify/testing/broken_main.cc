@@ -9,7 +9,7 @@
 
 #include "collectives/verify/report/picture.h"
 #include "collectives/verify/testing/broken.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdlib>
 
 #include "base/testing/results.h"
-#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {
@@ -45,14 +45,14 @@ bool readable(int channel) {
 
 }  // namespace
 
-EndpointProcesses::EndpointProcesses(const Config& config,
+EndpointProcesses::EndpointProcesses(const FixedConfig& config,
                                      const std::vector<std::vector<std::uint32_t>>& peers,
                                      const Body& body) {
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) std::abort();
     std::fflush(nullptr);
-    const Config own = for_node(config, v, peers[v]);
+    const FixedConfig own = for_node(config, v, peers[v]);
     const pid_t pid = fork();
     if (pid == 0) {
       for (const Child& child : children_) close(child.channel);
@@ -65,7 +65,8 @@ EndpointProcesses::EndpointProcesses(const Config& config,
   std::vector<std::vector<std::uint32_t>> lanes(peers.size());
   std::vector<std::vector<std::string>> addresses(peers.size());
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
-    const Config::Lanes link = config.lanes.empty() ? Config::Lanes{} : config.lanes.front();
+    const FixedConfig::Lanes link =
+        config.lanes.empty() ? FixedConfig::Lanes{} : config.lanes.front();
     const std::size_t each = std::max(link.out, link.in);
     for (const std::uint32_t peer : peers[v]) lanes[v].insert(lanes[v].end(), each, peer);
     addresses[v].resize(lanes[v].size());
@@ -89,12 +90,12 @@ EndpointProcesses::EndpointProcesses(const Config& config,
   }
 }
 
-void EndpointProcesses::execute(const Config& config, int channel, const Body& body) {
+void EndpointProcesses::execute(const FixedConfig& config, int channel, const Body& body) {
   int status = 99;
   {
-    const auto opened = OfiEndpoint::open(config);
+    const auto opened = FixedLinks::open(config);
     std::string error = message_of(opened);
-    OfiEndpoint* const endpoint = opened ? opened->get() : nullptr;
+    FixedLinks* const endpoint = opened ? opened->get() : nullptr;
     std::vector<std::string> addresses;
     if (endpoint != nullptr) addresses = endpoint->addresses();
     const auto publish = [channel](const std::string& address) { return put(channel, address); };

@@ -19,7 +19,7 @@ class EndpointProcesses {
 
   // Forks peers.size() processes, which open their endpoints, connect and call `body`. Returns when
   // all are connected. peers and config.lanes are as in local_endpoints.h.
-  EndpointProcesses(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers,
+  EndpointProcesses(const FixedConfig& config, const std::vector<std::vector<std::uint32_t>>& peers,
                     const Body& body);
   // Waits for the processes that were not killed, and returns the greatest of their exit statuses.
   // A process that died of a signal counts as 128 + the signal.
@@ -34,7 +34,7 @@ class EndpointProcesses {
     int channel = -1;
     bool killed = false;
   };
-  [[noreturn]] static void execute(const Config& config, int channel, const Body& body);
+  [[noreturn]] static void execute(const FixedConfig& config, int channel, const Body& body);
   std::vector<Child> children_;
 };
 

@@ -21,8 +21,8 @@ class ProcessesTest : public testing::TestWithParam<std::tuple<const char*, bool
   static bool hop_by_hop() { return std::get<1>(GetParam()); }
   // Hop by hop, every rank has an endpoint for each other rank.
   static std::uint32_t ranks() { return hop_by_hop() ? 6 : 16; }
-  static Config config() {
-    Config config;
+  static FixedConfig config() {
+    FixedConfig config;
     config.provider = std::get<0>(GetParam());
     if (hop_by_hop()) config.lanes = {{1, 1}};
     return config;
@@ -86,7 +86,7 @@ int run_until_failure(Endpoint& endpoint, std::uint32_t ranks, std::uint64_t cou
 
 // Sends `signal` to node `victim` in the middle of allreduces of `count` elements; returns how the
 // others ended.
-std::multiset<Fate> disturb(const Config& config, std::uint32_t ranks, std::uint32_t victim,
+std::multiset<Fate> disturb(const FixedConfig& config, std::uint32_t ranks, std::uint32_t victim,
                             int signal, std::uint64_t count) {
   int channel[2];
   EXPECT_EQ(pipe(channel), 0);

@@ -72,7 +72,7 @@ void run_rank(Endpoint& endpoint, std::atomic<std::uint32_t>& running,
 
 TEST_P(HeapTest, NothingIsAllocatedOutsideLibfabric) {
   if (!kHeapReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
-  Config config;
+  FixedConfig config;
   config.provider = std::get<0>(GetParam());
   if (std::get<1>(GetParam())) config.lanes = {{2, 2}};
   LocalEndpoints endpoints(config, complete_peers(kRanks));

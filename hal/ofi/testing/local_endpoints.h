@@ -4,63 +4,88 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
-#include "espalier/hal/ofi/address.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
 
-// Returns `config` for node `node`, whose links lead to `peers`, unless links are added later
-// (config.max_links). config.lanes is empty or has one entry, which applies to every link from the
-// viewpoint of the lower of its two nodes. Each letter of config.host names a host, and the nodes
-// are on these in turn; without letters, on the host of this process.
-[[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
-                                     const std::vector<std::uint32_t>& peers) {
+// Returns `config` for node `node`, whose links lead to `peers`. config.lanes is empty or has one
+// entry, which applies to every link from the viewpoint of the lower of its two nodes.
+[[nodiscard]] inline FixedConfig for_node(FixedConfig config, std::uint32_t node,
+                                          const std::vector<std::uint32_t>& peers) {
   config.node = node;
-  // As if each node were a process.
-  if (config.fabric != nullptr) config.fabric = make_shared_fabric();
-  if (!config.host.empty()) config.host = config.host[node % config.host.size()];
-  if (config.max_links != 0) return config;
   config.peers = peers;
   if (config.lanes.empty()) return config;
-  const Config::Lanes lower = config.lanes.front();
+  const FixedConfig::Lanes lower = config.lanes.front();
   config.lanes.clear();
   for (const std::uint32_t peer : peers) {
-    config.lanes.push_back(node < peer ? lower : Config::Lanes{lower.in, lower.out});
+    config.lanes.push_back(node < peer ? lower : FixedConfig::Lanes{lower.in, lower.out});
   }
   return config;
 }
 
+// The same for links that are added later, whatever `peers`. Each letter of config.host names a
+// host, and the nodes are on these in turn; without letters, on the host of this process.
+[[nodiscard]] inline AddedConfig for_node(AddedConfig config, std::uint32_t node,
+                                          const std::vector<std::uint32_t>& /*peers*/ = {}) {
+  config.node = node;
+  // As if each node were a process.
+  if (config.fabric != nullptr) config.fabric = make_shared_fabric();
+  if (!config.host.empty()) config.host = config.host[node % config.host.size()];
+  return config;
+}
+
+// The addresses that each of the nodes needs to connect, by lane.
+[[nodiscard]] inline std::vector<std::vector<std::string>> addresses_for(
+    const std::vector<std::unique_ptr<FixedLinks>>& nodes) {
+  std::vector<std::vector<std::uint32_t>> lanes;
+  for (const auto& node : nodes) lanes.push_back(node->lane_peers());
+  std::vector<std::vector<std::string>> addresses(nodes.size());
+  for (std::uint32_t v = 0; v < nodes.size(); ++v) {
+    for (std::uint32_t l = 0; l < lanes[v].size(); ++l) {
+      addresses[v].push_back(nodes[lanes[v][l]]->addresses()[other_end(lanes, v, l)]);
+    }
+  }
+  return addresses;
+}
+
+// AnyConfig: FixedConfig or AddedConfig.
+template <class AnyConfig>
 struct LocalEndpoints {
-  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  static constexpr bool kIsFixed = std::is_same_v<AnyConfig, FixedConfig>;
+  using Links = std::conditional_t<kIsFixed, FixedLinks, AddedLinks>;
+
+  std::vector<std::unique_ptr<Links>> nodes;
   std::string error;  // empty if all endpoints are connected
 
   // peers[v]: the node at the other end of each link of node v.
-  LocalEndpoints(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers) {
+  LocalEndpoints(const AnyConfig& config, const std::vector<std::vector<std::uint32_t>>& peers) {
     for (std::uint32_t v = 0; v < peers.size(); ++v) {
-      auto opened = OfiEndpoint::open(for_node(config, v, peers[v]));
+      auto opened = Links::open(for_node(config, v, peers[v]));
       if (!opened) {
         error = opened.error().message;
         return;
       }
       nodes.push_back(*std::move(opened));
     }
-    if (config.max_links != 0) {
+    if constexpr (kIsFixed) {
+      connect_fixed();
+    } else {
       connect_added(peers);
-      return;
     }
-    std::vector<std::vector<std::uint32_t>> lanes;
-    for (const auto& node : nodes) lanes.push_back(node->lane_peers());
-    std::vector<std::string> errors(peers.size());
+  }
+  [[nodiscard]] Endpoint& operator[](std::size_t v) { return nodes[v]->endpoint(); }
+
+ private:
+  void connect_fixed() {
+    const std::vector<std::vector<std::string>> addresses = addresses_for(nodes);
+    std::vector<std::string> errors(nodes.size());
     std::vector<std::thread> threads;
-    for (std::uint32_t v = 0; v < peers.size(); ++v) {
+    for (std::uint32_t v = 0; v < nodes.size(); ++v) {
       threads.emplace_back([&, v] {
-        std::vector<std::string> addresses;
-        for (std::uint32_t l = 0; l < lanes[v].size(); ++l) {
-          addresses.push_back(nodes[lanes[v][l]]->addresses()[other_end(lanes, v, l)]);
-        }
-        const auto connected = nodes[v]->connect(addresses);
+        const auto connected = nodes[v]->connect(addresses[v]);
         if (!connected) errors[v] = connected.error().message;
       });
     }
@@ -69,20 +94,13 @@ struct LocalEndpoints {
       if (!e.empty()) error = e;
     }
   }
-  // Gives all endpoints their addresses, with config.max_links.
-  void set_addresses() {
+  // Adds the links in the order of `peers` before any is connected: their numbers are known then.
+  void connect_added(const std::vector<std::vector<std::uint32_t>>& peers) {
     std::vector<std::string> addresses;
     for (const auto& node : nodes) addresses.push_back(node->address());
     for (const auto& node : nodes) {
       if (auto set = node->set_addresses(addresses); !set) error = set.error().message;
     }
-  }
-  [[nodiscard]] Endpoint& operator[](std::size_t v) { return nodes[v]->endpoint(); }
-
- private:
-  // Adds the links in the order of `peers` before any is connected: their numbers are known then.
-  void connect_added(const std::vector<std::vector<std::uint32_t>>& peers) {
-    set_addresses();
     std::vector<std::vector<std::uint32_t>> links(peers.size());
     for (std::uint32_t v = 0; v < peers.size(); ++v) {
       for (const std::uint32_t peer : peers[v]) {

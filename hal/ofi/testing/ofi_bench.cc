@@ -224,7 +224,7 @@ int ring_body(Endpoint& endpoint, std::uint64_t size, int count) {
 }
 
 int bench(const std::string& provider, int repetitions) {
-  Config config;
+  FixedConfig config;
   config.provider = provider;
   int sockets[2];
   tcp_pair(sockets);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "espalier/base/result.h"
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 #include "espalier/hal/serial/serial_port.h"
 
 namespace espalier {

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 #include "hal/serial/host/sockets.h"
 
 namespace espalier {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/carrier.h"
 #include "espalier/hal/serial/serial_endpoint.h"
 
 namespace espalier::serial {

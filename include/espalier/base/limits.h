@@ -16,7 +16,11 @@
 #ifndef ESPALIER_MAX_SELECTIONS
 // Selections of an image (collectives/schedule/selection.h). 0: none, and no code for them. All
 // code of an executable must have the same value.
-#define ESPALIER_MAX_SELECTIONS (4 * __STDC_HOSTED__)
+#if __STDC_HOSTED__
+#define ESPALIER_MAX_SELECTIONS 4
+#else
+#define ESPALIER_MAX_SELECTIONS 0
+#endif
 #endif
 #ifndef ESPALIER_MAX_CURSORS
 // Indices with a div, mod or terms that the actions of one phase may read without division. Further
@@ -71,6 +75,25 @@
 // an executable must have the same value.
 #define ESPALIER_UPDATES __STDC_HOSTED__
 #endif
+
+// The public classes whose layout depends on a macro above are in one of these inline namespaces,
+// whose names contain the values: objects that were compiled with different values do not link.
+// Therefore each value is a plain number.
+#define ESPALIER_JOINED(a, b, c, d) a##_##b##_##c##_##d
+#define ESPALIER_JOIN(a, b, c, d) ESPALIER_JOINED(a, b, c, d)
+#define ESPALIER_LINKS_BUILD ESPALIER_JOIN(build, links, ESPALIER_MAX_LINKS, 0)
+#define ESPALIER_WINDOW_BUILD ESPALIER_JOIN(build, window, ESPALIER_MAX_WINDOW, 0)
+#define ESPALIER_PROGRAM_BUILD \
+  ESPALIER_JOIN(build, program, ESPALIER_ROTATED_SCRATCH, ESPALIER_UNEQUAL_COUNTS)
+#define ESPALIER_MACHINE_BUILD                                                          \
+  ESPALIER_JOIN(ESPALIER_JOIN(build, machine, ESPALIER_MAX_LINKS, ESPALIER_MAX_WINDOW), \
+                ESPALIER_JOIN(ESPALIER_MAX_CURSORS, ESPALIER_ROTATED_SCRATCH,           \
+                              ESPALIER_UNEQUAL_COUNTS, ESPALIER_SPARES),                \
+                ESPALIER_SHORT_COLLECTIVES,                                             \
+                ESPALIER_JOIN(ESPALIER_WITHOUT_DATA, ESPALIER_PROGRAM_HOOKS, 0, 0))
+#define ESPALIER_SERIAL_BUILD                                                          \
+  ESPALIER_JOIN(ESPALIER_JOIN(build, serial, ESPALIER_MAX_LINKS, ESPALIER_MAX_WINDOW), \
+                ESPALIER_SERIAL_MAC, ESPALIER_SPARES, 0)
 
 namespace espalier {
 // The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms, kMaxSelections and

@@ -11,6 +11,7 @@
 
 namespace espalier {
 
+inline namespace ESPALIER_LINKS_BUILD {
 // A set of links, which are numbers below kMaxLinks; empty at first. Functions that take a `link`
 // require link < kMaxLinks.
 class LinkSet {
@@ -81,5 +82,6 @@ class LinkSet {
   [[nodiscard]] static constexpr Word bit(std::uint32_t link) { return Word{1} << link % kBits; }
   Word words_[kWords] = {};
 };
+}  // namespace ESPALIER_LINKS_BUILD
 
 }  // namespace espalier

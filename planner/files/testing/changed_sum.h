@@ -9,7 +9,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::planner {

@@ -263,7 +263,7 @@ void NodeUnderTest::check() {
   const std::uint64_t own = loss.dense(node_) * step.count;
   for (std::uint64_t i = begin; i < end && wrong.empty(); ++i) {
     std::uint32_t expected = 0;
-    switch (step.collective) {
+    switch (step.collective.value()) {
       case Collective::kBroadcast: expected = input_at(number, step.root, i); break;
       case Collective::kAllgather:
         expected = input_at(number, members[i / step.count], i % step.count);

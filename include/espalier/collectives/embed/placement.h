@@ -8,7 +8,7 @@
 #include "espalier/base/switching.h"
 #include "espalier/collectives/embed/loads.h"
 #include "espalier/collectives/embed/traffic.h"
-#include "espalier/topology/embedding.h"
+#include "espalier/topology/topology.h"
 
 namespace espalier::embed {
 

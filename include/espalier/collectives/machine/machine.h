@@ -32,6 +32,7 @@ struct Buffers {
   std::uint64_t scratch_bytes = 0;
 };
 
+inline namespace ESPALIER_MACHINE_BUILD {
 // Parameters of a machine, which init() sets for its lifetime.
 struct MachineConfig {
   // Limit on steps in flight. The windows of the program and of the endpoint are limits too.
@@ -59,6 +60,7 @@ struct MachineConfig {
   void* context = nullptr;
 #endif
 };
+}  // namespace ESPALIER_MACHINE_BUILD
 
 // The oldest message that the machine is still waiting to send or receive. Readable at any time.
 struct StallReport {
@@ -74,6 +76,7 @@ struct StallReport {
 // Returns the bytes of scratch that `program` needs for a message.
 [[nodiscard]] std::uint64_t scratch_needed(const Program& program, const Layout& layout);
 
+inline namespace ESPALIER_MACHINE_BUILD {
 // Executes one collective at a time: after init(), call start() for each and poll() while it
 // returns kBusy.
 class Machine {
@@ -189,7 +192,7 @@ class Machine {
   [[nodiscard]] std::uint64_t next_deadline() const;
 
  private:
-  friend class PackedState;
+  friend PackedState;
   // A step in flight: issued and not retired.
   struct Step {
     std::int64_t number = 0;
@@ -417,5 +420,6 @@ class Machine::Prepared {
   ShortCollective short_;
 #endif
 };
+}  // namespace ESPALIER_MACHINE_BUILD
 
 }  // namespace espalier

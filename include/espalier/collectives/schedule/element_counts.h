@@ -9,6 +9,7 @@
 namespace espalier {
 
 #if ESPALIER_UNEQUAL_COUNTS
+inline namespace ESPALIER_PROGRAM_BUILD {
 // Converts from a number of elements: of the whole message, or of each rank's part
 // (counts_per_rank). With the second constructor every rank's part has its own count, which may be
 // 0. All ranks must give the same counts, unless `own_only`.
@@ -37,6 +38,7 @@ struct ElementCounts {
   // message whose ends differ is still a kMismatch.
   bool own_only = false;
 };
+}  // namespace ESPALIER_PROGRAM_BUILD
 
 // Scratch slots first .. end-1, which operands with several segments use. They are one piece of
 // memory, which begins at slot `first`.

@@ -1,9 +1,10 @@
 #pragma once
-// The enumerations of proto/schedule.proto, which explains their values, with scoped names.
-// Freestanding.
+// The enumerations of proto/schedule.proto, which explains their values, with scoped names; that of
+// the collectives: collective.h. Freestanding.
 
 #include <cstdint>
 
+#include "espalier/collectives/schedule/collective.h"
 #include "espalier/proto/schedule.pb.h"
 
 namespace espalier {
@@ -25,12 +26,6 @@ class Enumeration {
   Generated value_;
 };
 
-// The collective operation of a schedule.
-struct Collective : Enumeration<espalier_Collective> {
-  using Enumeration::Enumeration;
-  static const Collective kNone, kBroadcast, kReduce, kAllreduce, kScan, kExscan, kScatter, kGather,
-      kAllgather, kReduceScatter, kAllToAll, kBarrier;
-};
 // The largest number of messages per node and step.
 struct PortModel : Enumeration<espalier_PortModel> {
   using Enumeration::Enumeration;
@@ -52,24 +47,21 @@ struct Buffer : Enumeration<espalier_Buffer> {
   static const Buffer kNone, kInput, kOutput, kScratch;
 };
 
-inline constexpr Collective Collective::kNone = espalier_Collective_COLLECTIVE_NONE;
-inline constexpr Collective Collective::kBroadcast = espalier_Collective_BROADCAST;
-inline constexpr Collective Collective::kReduce = espalier_Collective_REDUCE;
-inline constexpr Collective Collective::kAllreduce = espalier_Collective_ALLREDUCE;
-inline constexpr Collective Collective::kScan = espalier_Collective_SCAN;
-inline constexpr Collective Collective::kExscan = espalier_Collective_EXSCAN;
-inline constexpr Collective Collective::kScatter = espalier_Collective_SCATTER;
-inline constexpr Collective Collective::kGather = espalier_Collective_GATHER;
-inline constexpr Collective Collective::kAllgather = espalier_Collective_ALLGATHER;
-inline constexpr Collective Collective::kReduceScatter = espalier_Collective_REDUCE_SCATTER;
-inline constexpr Collective Collective::kAllToAll = espalier_Collective_ALL_TO_ALL;
-inline constexpr Collective Collective::kBarrier = espalier_Collective_BARRIER;
-// Every collective, in order of value.
-inline constexpr Collective kAllCollectives[] = {
-    Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
-    Collective::kScan,      Collective::kExscan,    Collective::kScatter,
-    Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
-    Collective::kAllToAll,  Collective::kBarrier};
+// The numbers of collective.h are the generated ones.
+template <>
+inline constexpr bool kIsGeneratedCollective<espalier_Collective> = true;
+static_assert(Collective::kNone == espalier_Collective_COLLECTIVE_NONE);
+static_assert(Collective::kBroadcast == espalier_Collective_BROADCAST);
+static_assert(Collective::kReduce == espalier_Collective_REDUCE);
+static_assert(Collective::kAllreduce == espalier_Collective_ALLREDUCE);
+static_assert(Collective::kScan == espalier_Collective_SCAN);
+static_assert(Collective::kExscan == espalier_Collective_EXSCAN);
+static_assert(Collective::kScatter == espalier_Collective_SCATTER);
+static_assert(Collective::kGather == espalier_Collective_GATHER);
+static_assert(Collective::kAllgather == espalier_Collective_ALLGATHER);
+static_assert(Collective::kReduceScatter == espalier_Collective_REDUCE_SCATTER);
+static_assert(Collective::kAllToAll == espalier_Collective_ALL_TO_ALL);
+static_assert(Collective::kBarrier == espalier_Collective_BARRIER);
 
 inline constexpr PortModel PortModel::kNone = espalier_PortModel_PORT_NONE;
 inline constexpr PortModel PortModel::kOnePortDuplex = espalier_PortModel_ONE_PORT_DUPLEX;

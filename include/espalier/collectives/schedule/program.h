@@ -148,6 +148,7 @@ enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
 // the others use may be null at the root.
 [[nodiscard]] Extent buffer_extent(const Program& program, Buffer::Value buffer);
 
+inline namespace ESPALIER_PROGRAM_BUILD {
 // How one message is cut. Lengths are in elements. A segment or block past the end of the message
 // is empty.
 struct Layout {
@@ -176,6 +177,7 @@ struct Layout {
   SlotGroups slot_groups = {};  // of unequal counts
 #endif
 };
+}  // namespace ESPALIER_PROGRAM_BUILD
 
 // Cuts `counts` elements of `element_bytes` by the program's block table (which is indexed by the
 // bytes of the whole message) and its residue rule. Unequal counts are cut as if all were the

@@ -38,6 +38,7 @@ struct MemConfig {
   Shape shape;
 };
 
+inline namespace ESPALIER_WINDOW_BUILD {
 // One link's state; the caller provides one for each link. Messages are counted over the lifetime
 // of the link, in 32 bits that wrap.
 class MemLink {
@@ -195,5 +196,6 @@ class MemEndpoint : public Endpoint {
   bool released_ = false;
   bool pieces_take_turns_ = false;
 };
+}  // namespace ESPALIER_WINDOW_BUILD
 
 }  // namespace espalier::mem

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "espalier/base/little_endian.h"
 
@@ -35,12 +34,6 @@ struct AddressHead {
   // See `peer` and `lane`.
   static constexpr std::uint32_t kAny = 0xffffffff;
 };
-
-// Returns the number that lane `lane` of node `node` has at its other end. peers[v]: the node at
-// the other end of each lane of node v. The i-th lane from a to b is the i-th lane from b to a. If
-// the other end has no such lane, returns its number of lanes.
-[[nodiscard]] std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers,
-                                      std::uint32_t node, std::uint32_t lane);
 
 // Returns the libfabric address in an address as text: "127.0.0.1:4000", "fi_shm://17:0:2".
 [[nodiscard]] std::string address_text(const std::string& address);

@@ -12,6 +12,7 @@
 
 namespace espalier {
 
+inline namespace ESPALIER_SERIAL_BUILD {
 // The endpoint of a node whose links all belong to one port.
 class SerialEndpoint final : public Endpoint, private SerialLinks {
  public:
@@ -81,5 +82,6 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   LinkSet broken_;
   bool idle_ = true;  // the last poll found nothing
 };
+}  // namespace ESPALIER_SERIAL_BUILD
 
 }  // namespace espalier

@@ -22,7 +22,10 @@
 
 namespace espalier {
 
+struct SerialLinkTest;
+inline namespace ESPALIER_SERIAL_BUILD {
 class SerialPort;
+}  // namespace ESPALIER_SERIAL_BUILD
 namespace serial {
 class Writer;
 }  // namespace serial
@@ -30,13 +33,14 @@ class Writer;
 // Maximum number of posts per link and direction.
 inline constexpr std::uint32_t kSerialWindow = std::min<std::uint32_t>(kMaxWindow, 16);
 
+inline namespace ESPALIER_SERIAL_BUILD {
 // The state of one link, in the caller's memory. It must be all zero before its SerialLinks is
 // constructed, so that a static one takes no room in flash. Callers must not access it.
 class SerialLink {
  private:
   friend class SerialLinks;
   friend class SerialPort;
-  friend struct SerialLinkTest;
+  friend SerialLinkTest;
 
   static constexpr std::uint32_t kRing = std::bit_ceil(kSerialWindow);
   static constexpr std::uint8_t kMask = kRing - 1;
@@ -145,6 +149,7 @@ class SerialLink {
   Outgoing out_;
   Incoming in_;
 };
+}  // namespace ESPALIER_SERIAL_BUILD
 
 // The peer's announcement of a message (request to send), before its bytes arrive.
 struct SerialOpening {
@@ -155,6 +160,7 @@ struct SerialOpening {
   std::uint8_t number = 0;  // of the message, modulo 256
 };
 
+inline namespace ESPALIER_SERIAL_BUILD {
 // The parameters of SerialLinks.
 struct SerialConfig {
   // Must be nonzero and differ from the session of the node's previous start: a counter in flash,
@@ -175,6 +181,7 @@ struct SerialConfig {
   std::uint32_t nonce = 0;
 #endif
 };
+}  // namespace ESPALIER_SERIAL_BUILD
 
 #if ESPALIER_SERIAL_MAC
 // The names of a link's ends, which its codes cover. Both ends must have the same.
@@ -198,6 +205,7 @@ struct SerialRejections {
 };
 #endif
 
+inline namespace ESPALIER_SERIAL_BUILD {
 // The links of one owner, on adjacent channels of one port. The owner derives from this class.
 // SerialPort::receive() reports the peers' actions by calling the virtual functions, which must not
 // post.
@@ -345,5 +353,6 @@ class SerialLinks {
   SerialRejections rejections_;
 #endif
 };
+}  // namespace ESPALIER_SERIAL_BUILD
 
 }  // namespace espalier

@@ -8,6 +8,7 @@
 
 namespace espalier {
 
+inline namespace ESPALIER_SERIAL_BUILD {
 // The parameters of SerialPort.
 struct SerialPortConfig {
   // How long to wait for a reply before sending again. The time doubles after each attempt until it
@@ -79,5 +80,6 @@ class SerialPort {
   Status status_ = Status::kOk;
 #endif
 };
+}  // namespace ESPALIER_SERIAL_BUILD
 
 }  // namespace espalier

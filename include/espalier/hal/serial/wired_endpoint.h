@@ -9,6 +9,7 @@
 
 namespace espalier {
 
+inline namespace ESPALIER_SERIAL_BUILD {
 // The clock of the wires of one endpoint. They do not wait one after the other: each notes until
 // when it could, and the endpoint waits once.
 class WiredClock final : public Clock {
@@ -87,5 +88,6 @@ class WiredEndpoint final : public Endpoint {
   std::uint32_t node_;
   std::uint32_t first_ = 0;  // the wire that the next poll looks at first
 };
+}  // namespace ESPALIER_SERIAL_BUILD
 
 }  // namespace espalier

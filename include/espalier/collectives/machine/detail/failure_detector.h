@@ -12,6 +12,9 @@
 
 namespace espalier {
 
+class PackedState;
+
+inline namespace ESPALIER_MACHINE_BUILD {
 // A failure detector. Call init() once, and run() last in every poll.
 class FailureDetector {
  public:
@@ -102,7 +105,7 @@ class FailureDetector {
   [[nodiscard]] std::uint64_t next_deadline() const;
 
  private:
-  friend class PackedState;
+  friend PackedState;
   struct LinkState {
     std::uint32_t peer = 0;
     std::uint32_t answer = 0;      // number of the probe to reply to
@@ -149,5 +152,6 @@ class FailureDetector {
   Cause cause_;
   LinkState links_[kMaxLinks];
 };
+}  // namespace ESPALIER_MACHINE_BUILD
 
 }  // namespace espalier

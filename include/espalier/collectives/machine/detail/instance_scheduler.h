@@ -16,6 +16,8 @@
 
 namespace espalier {
 
+class PackedState;
+
 // Maximum number of actions of a program.
 inline constexpr std::uint32_t kMaxActions = sizeof(Program::actions) / sizeof(Action);
 static_assert(kMaxActions <= 64, "a step's actions are bits of 64");
@@ -24,6 +26,7 @@ using Rows = std::conditional_t<kMaxActions <= 32, std::uint32_t, std::uint64_t>
 // Returns the set of this row alone.
 constexpr Rows row_bit(std::uint32_t row) { return Rows{1} << row; }
 
+inline namespace ESPALIER_MACHINE_BUILD {
 // An instance scheduler. In its functions `row` is a row of the current phase, and `ref` a position
 // in Program.indices.
 class InstanceScheduler {
@@ -92,7 +95,7 @@ class InstanceScheduler {
   [[nodiscard]] std::uint32_t first_action() const { return first_action_; }
 
  private:
-  friend class PackedState;
+  friend PackedState;
   // Holds every value that fits() accepts.
   using Number = std::ptrdiff_t;
   static constexpr Number kNoStep = std::numeric_limits<Number>::max();
@@ -156,5 +159,6 @@ class InstanceScheduler {
   IndexCursor cursors_[kMaxCursors];
   TermCursor terms_[kMaxTermCursors];
 };
+}  // namespace ESPALIER_MACHINE_BUILD
 
 }  // namespace espalier

@@ -24,6 +24,7 @@ struct Message {
   std::uint8_t action = 0;  // position in the program
 };
 
+inline namespace ESPALIER_MACHINE_BUILD {
 // The ring of messages of one direction of a link. They are posted in order and complete in order.
 // A link with one lane has at most one message per step, so at most W. If a link has more lanes,
 // steps wait until the ring has room.
@@ -59,6 +60,7 @@ struct MessageRing {
   // Whether messages are issued, but not posted.
   [[nodiscard]] bool has_unposted() const { return first_unposted != end; }
 };
+}  // namespace ESPALIER_MACHINE_BUILD
 
 // The tags of one collective. The upper 16 bits of a tag are the collective's sequence number. The
 // lower 48 bits are a hash of everything that the ranks must agree on, plus the message's number on
