@@ -1,5 +1,6 @@
 #include "firmware/bare/boot.h"
 
+#include "espalier/base/assert.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/text.h"
 
@@ -36,6 +37,7 @@ Status load_all(void* context, const Image& image) {
   const Status checked = check_spares(image, programs[0]);
   if (checked != Status::kOk) return checked;
 #endif
+  ESPALIER_ASSERT(image.programs >= 1 && image.programs <= kMaxPrograms);
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     const Status status = image.load(i, programs[i]);
     if (status != Status::kOk) return status;

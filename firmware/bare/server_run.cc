@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "espalier/base/assert.h"
 #include "firmware/bare/server.h"
 #include "firmware/bare/text.h"
 
@@ -42,6 +43,7 @@ void Server::choose_program() {
     if (selection.digest != run_.schedule) continue;
     // Operators of boards commute, and so have a row.
     const SelectionRow* row = find_row(selection.table, bytes, true);
+    ESPALIER_ASSERT(row != nullptr && row->program < selection.table.schedules_count);
     program_ = &booted_.programs[selection.first_program + row->program];
   }
 }
@@ -97,6 +99,7 @@ Status Server::check_room() const {
 }
 
 Status Server::start_one() {
+  ESPALIER_ASSERT(program_ != nullptr);
 #if ESPALIER_SPARES
   if (program_->ranks == 0) return Status::kUnsupported;  // its root is lost
 #endif
@@ -109,6 +112,7 @@ Status Server::start_one() {
 }
 
 void Server::go() {
+  ESPALIER_ASSERT(state_ == State::kAwaitsGo && links_ != nullptr && program_ != nullptr);
   state_ = State::kRunning;
 #if ESPALIER_SPARES
   numbers_.begin();
@@ -126,6 +130,7 @@ void Server::go() {
 
 // status: the result of the machine's poll().
 void Server::continue_run(Status status) {
+  ESPALIER_ASSERT(completed_ <= run_.repetitions);
   if (status == Status::kBusy) return;
   if (status == Status::kOk) {
     ++completed_;

@@ -44,7 +44,7 @@ std::uint64_t Update::next_deadline() const {
 }
 
 Status Update::end(Status status) {
-  ESPALIER_ASSERT(state_ != State::kEnded && status != Status::kBusy);
+  ESPALIER_ASSERT(status != Status::kBusy);
   state_ = State::kEnded;
   status_ = status;
   return status;
