@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::communicator {
 
 std::vector<std::uint32_t> backbone_peers(std::uint32_t rank, std::uint32_t size) {
+  ESPALIER_ASSERT(rank < size);
   std::vector<std::uint32_t> peers;
   for (std::uint32_t distance = 1; distance < size; distance *= 2) {
     for (const std::uint32_t peer : {(rank + distance) % size, (rank + size - distance) % size}) {

@@ -20,6 +20,7 @@
 #include "base/one_line.h"
 #include "base/read_file.h"
 #include "base/variables.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
 
 namespace espalier::communicator {
@@ -150,6 +151,7 @@ CacheFile::~CacheFile() {
 }
 
 std::string CacheFile::read() const {
+  ESPALIER_ASSERT(is_open());
   const auto most = static_cast<off_t>(limit_of(FileKind::kCache).max_bytes);
   struct stat status {};
   if (fstat(descriptor_, &status) != 0 || status.st_size > most) return "";
@@ -159,11 +161,13 @@ std::string CacheFile::read() const {
 }
 
 void CacheFile::write(std::size_t offset, std::string_view bytes) const {
+  ESPALIER_ASSERT(is_open());
   if (offset + bytes.size() > max_file_bytes()) return;  // a write would raise a signal
   (void)!pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
 }
 
 void CacheFile::replace(std::string_view bytes) const {
+  ESPALIER_ASSERT(is_open());
   if (ftruncate(descriptor_, 0) == 0) write(0, bytes);
 }
 

@@ -9,6 +9,7 @@
 
 #include "collectives/build/builder.h"
 #include "communicator/cache_file.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
@@ -23,6 +24,8 @@ using planner::PlanRequest;
 // a line; how many rows; for each its three numbers. Plain text, because a library's objects may
 // need memory to end.
 std::string text_of(const KeptChoice& choice) {
+  ESPALIER_ASSERT(!choice.origins.empty() && choice.origins.size() <= UINT8_MAX + 1);
+  ESPALIER_ASSERT(choice.rows.empty() == (choice.origins.size() == 1));
   std::string text = std::to_string(choice.origins.size()) + "\n";
   for (const planner::ChosenOrigin& origin : choice.origins) {
     const PlanRequest& plan = origin.plan;
@@ -35,6 +38,7 @@ std::string text_of(const KeptChoice& choice) {
   }
   text += std::to_string(choice.rows.size()) + "\n";
   for (const SelectionRow& row : choice.rows) {
+    ESPALIER_ASSERT(row.program < choice.origins.size());
     text += std::to_string(row.from_bytes) + "\n" + (row.needs_commutative ? "1\n" : "0\n") +
             std::to_string(row.program) + "\n";
   }

@@ -70,8 +70,11 @@ constexpr FixedAlgorithms kFixed[] = {
 };
 
 const FixedAlgorithms& fixed(Collective collective) {
-  return *std::find_if(std::begin(kFixed), std::end(kFixed),
-                       [collective](const auto& row) { return row.collective == collective; });
+  const auto* const row =
+      std::find_if(std::begin(kFixed), std::end(kFixed),
+                   [collective](const auto& each) { return each.collective == collective; });
+  ESPALIER_ASSERT(row != std::end(kFixed));
+  return *row;
 }
 
 std::string text_of(Collective collective, std::uint32_t root) {
@@ -194,6 +197,7 @@ Result<void> Schedules::add_file(const std::string& path) {
                 counted(program_nodes(first), "node") + "; expected one for the " +
                 counted(ranks_, "rank") + " of this job, without programs for routers");
   }
+  ESPALIER_ASSERT(loaded->programs.size() == ranks_);
   verify::VerifyOptions options;
   options.links = false;
   const verify::Verdict verdict = verify::verify(
@@ -244,6 +248,8 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
       chosen->names.push_back(planner::candidate_name(origin.plan));
       chosen->schedules.push_back(*std::move(schedule));
     }
+    ESPALIER_ASSERT(choice.rows.size() <= kMaxSelectionRows);
+    ESPALIER_ASSERT(choice.origins.size() == 1 || !choice.rows.empty());
     std::copy(choice.rows.begin(), choice.rows.end(), chosen->table.rows);
     chosen->table.rows_count = static_cast<pb_size_t>(choice.rows.size());
     return {};
@@ -308,6 +314,7 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
                 std::get<0>(key) + "' is not valid: " + reason);
   }
   OwnedProgram own;
+  ESPALIER_ASSERT(rank_ < schedule.nodes);
   if (auto made = planner::generate(schedule, rank_, own); !made) return fail(made.error());
   const std::lock_guard lock(mutex_);
   // Calls keep pointers to one that is there.
@@ -339,6 +346,7 @@ const char* Schedules::find_star(const ScheduleRequest& request) const {
   const bool counts_messages =
       cores > 0 && cores < static_cast<std::uint32_t>(std::bit_width(ranks_));
   if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
+  ESPALIER_ASSERT(ranks_ > 1 && network_.byte_fs > 0);
   const std::uint64_t most =
       network_.burst_bytes / 2 + network_.message_ps * 1000 / network_.byte_fs;
   if (request.bytes > most / (ranks_ - 1)) return nullptr;
@@ -362,6 +370,7 @@ Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
     return {"recursive-doubling"};
   }
   if (has_fixed_choice(request)) return {request.commutes ? named.commutes : named.in_order};
+  ESPALIER_ASSERT(chosen_.contains(choice_key(request)));
   const Chosen& chosen = *chosen_.at(choice_key(request));
   std::size_t index = 0;
   if (chosen.schedules.size() > 1) {
@@ -369,6 +378,7 @@ Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
     if (row == nullptr) return {named.in_order};
     index = row->program;
   }
+  ESPALIER_ASSERT(index < chosen.names.size() && chosen.names.size() == chosen.schedules.size());
   return {chosen.names[index], index};
 }
 
@@ -397,6 +407,8 @@ Result<const PlannedProgram*> Schedules::serve(const ScheduleRequest& request) {
   }
   const Choice choice = find_choice(request);
   const Key key = key_of(choice, request);
+  ESPALIER_ASSERT(choice.index == kFixedChoice ||
+                  (chosen != nullptr && choice.index < chosen->schedules.size()));
   if (!planned_.contains(key)) {
     const auto made = choice.index == kFixedChoice
                           ? plan_fixed(choice.name, request)

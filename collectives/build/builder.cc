@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collectives/build/blocks.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
 #include "espalier/base/little_endian.h"
@@ -131,6 +132,7 @@ Status set_blocks(const CollectiveParameters& parameters, bool one_block, Progra
 }  // namespace
 
 std::uint32_t log2_ceil(std::uint32_t ranks) {
+  ESPALIER_ASSERT(ranks >= 1);
   std::uint32_t log = 0;
   while ((std::uint64_t{1} << log) < ranks) ++log;
   return log;
@@ -191,8 +193,10 @@ Status Builder::refuse(Status status) {
 }
 
 Ring Builder::ring(std::uint32_t lifetime, std::uint32_t period) {
+  ESPALIER_ASSERT(period >= 1);
   const Ring ring{program_.scratch_blocks, (lifetime + program_.window + period - 1) / period};
   program_.scratch_blocks += ring.slots;
+  ESPALIER_ASSERT(std::uint64_t{ring.slots} * period >= std::uint64_t{lifetime} + program_.window);
   return ring;
 }
 
@@ -203,6 +207,7 @@ std::uint32_t Builder::scratch(std::uint32_t slots) {
 }
 
 Operand Builder::slot(std::uint32_t segment, const Ring& ring) {
+  ESPALIER_ASSERT(ring.slots >= 1);
   Operand operand = segment_operand(Buffer::kScratch, segment);
   operand.slot_ref = ring.slots == 1 ? constant(ring.first) : index(ring.first, 1, ring.slots);
   return operand;
@@ -220,6 +225,7 @@ Action& Builder::receive(std::uint32_t t0, std::uint32_t from, const Operand& in
 Action& Builder::send_by(std::uint32_t t0, std::uint8_t link_ref, const Operand& from,
                          std::uint32_t after) {
   Action& added = action(ActionKind::kSend, t0);
+  ESPALIER_ASSERT(after <= UINT16_MAX && from.buffer != Buffer::kNone);
   added.link_ref = link_ref;
   added.after = static_cast<std::uint16_t>(after);
   added.has_a = true;
@@ -228,6 +234,7 @@ Action& Builder::send_by(std::uint32_t t0, std::uint8_t link_ref, const Operand&
 }
 
 Action& Builder::receive_by(std::uint32_t t0, std::uint8_t link_ref, const Operand& into) {
+  ESPALIER_ASSERT(into.buffer == Buffer::kOutput || into.buffer == Buffer::kScratch);
   Action& added = action(ActionKind::kReceive, t0);
   added.link_ref = link_ref;
   added.has_into = true;
@@ -237,6 +244,8 @@ Action& Builder::receive_by(std::uint32_t t0, std::uint8_t link_ref, const Opera
 
 Action& Builder::combine(std::uint32_t t0, const Operand& into, const Operand& left,
                          const Operand& right) {
+  ESPALIER_ASSERT(into.buffer == Buffer::kOutput || into.buffer == Buffer::kScratch);
+  ESPALIER_ASSERT(left.buffer != Buffer::kNone && right.buffer != Buffer::kNone);
   Action& added = action(ActionKind::kCombine, t0);
   added.has_into = added.has_a = added.has_b = true;
   added.into = into;
@@ -246,6 +255,8 @@ Action& Builder::combine(std::uint32_t t0, const Operand& into, const Operand& l
 }
 
 Action& Builder::copy(std::uint32_t t0, const Operand& into, const Operand& from) {
+  ESPALIER_ASSERT(into.buffer == Buffer::kOutput || into.buffer == Buffer::kScratch);
+  ESPALIER_ASSERT(from.buffer != Buffer::kNone);
   Action& added = action(ActionKind::kCopy, t0);
   added.has_into = added.has_a = true;
   added.into = into;
@@ -255,6 +266,7 @@ Action& Builder::copy(std::uint32_t t0, const Operand& into, const Operand& from
 
 void Builder::send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint32_t sends,
                            const Operand& from) {
+  ESPALIER_ASSERT(sends >= 1);
   const std::uint8_t link_ref = sends == 1 ? constant(first_link) : index(first_link, 1, 0);
   const std::uint8_t instances_ref = count(static_cast<std::int32_t>(sends), 0);
   const std::uint8_t block_ref = constant(0);
@@ -265,6 +277,8 @@ void Builder::send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint
 
 std::uint32_t Builder::link(std::uint32_t member) {
   const std::uint32_t peer = group_.rank(member);
+  ESPALIER_ASSERT(program_.ring_peers == 0 && peer != program_.node);
+  ESPALIER_ASSERT(peer < (program_.nodes == 0 ? program_.ranks : program_.nodes));
   for (std::uint32_t i = 0; i < program_.peers_count; ++i) {
     if (program_.peers[i] == peer) return i;
   }
@@ -277,6 +291,8 @@ void Builder::phase(std::uint32_t period, std::int32_t a, std::int32_t b) {
 }
 
 void Builder::phase(std::uint32_t period, const Count& steps) {
+  ESPALIER_ASSERT(period >= 1);
+  ESPALIER_ASSERT(overflow_ != 0 || phase_begin_ <= program_.actions_count);
   const std::uint8_t steps_ref = count(steps);
   Phase& added = add_row(program_.phases, program_.phases_count, kPhases, overflow_);
   added.period = period;
@@ -300,6 +316,7 @@ namespace {
 // gives B - floor(B / p) steps. A count can express at least B - floor(N / e) with
 // e = floor(p / (2 * segments)). Both are equal if 2 * segments divides p.
 Count simplex_bound(std::uint32_t ranks, std::uint32_t segments) {
+  ESPALIER_ASSERT(ranks > 2 && segments >= 1);
   Count bound{};
   bound.b = static_cast<std::int32_t>(2 * segments);
   const std::uint32_t every = ranks / (2 * segments);
@@ -351,6 +368,8 @@ Status Builder::finish(std::int32_t bound_a, std::int32_t bound_b) {
 }
 
 Status Builder::finish(const Count& bound) {
+  // Each action is in a phase.
+  ESPALIER_ASSERT(overflow_ != 0 || phase_begin_ == program_.actions_count);
   program_.steps_ref = count(steps_);
   program_.bound_ref = count(bound);
   if (program_.scratch_blocks > kMaxScratchBlocks) overflow_ |= kNumber;
@@ -396,6 +415,7 @@ std::uint8_t Builder::count(const Count& row) {
     overflow_ |= kNumber;
   }
   add_row(program_.counts, program_.counts_count, kCounts, overflow_) = row;
+  ESPALIER_ASSERT(program_.counts_count <= 256);
   return static_cast<std::uint8_t>(program_.counts_count - 1);
 }
 
@@ -417,6 +437,7 @@ std::uint8_t Builder::index(std::uint32_t base, std::int32_t coef, std::uint32_t
 }
 
 std::uint8_t Builder::index(const Index& fields, const Term* wanted, std::uint32_t count) {
+  ESPALIER_ASSERT(count == 0 || wanted != nullptr);
   Index row = fields;
   row.terms = static_cast<std::uint8_t>(count);
   row.first_term = count == 0 ? 0 : terms(wanted, count);
@@ -447,6 +468,7 @@ std::uint8_t Builder::terms(const Term* wanted, std::uint32_t count) {
   for (; equal < count; ++equal) {
     add_row(program_.terms, program_.terms_count, kTerms, overflow_) = wanted[equal];
   }
+  ESPALIER_ASSERT(overflow_ != 0 || first + count <= program_.terms_count);
   return static_cast<std::uint8_t>(first);
 }
 

@@ -1,5 +1,7 @@
 #include "collectives/build/rounds.h"
 
+#include "espalier/base/assert.h"
+
 namespace espalier {
 namespace {
 
@@ -15,6 +17,7 @@ Term Rounds::round(std::int32_t coef, std::int32_t ahead) const {
 Term Rounds::step(std::int32_t coef) const { return floor_term(coef, 0, 0, period_); }
 
 std::uint8_t Rounds::block(std::uint32_t first, std::uint32_t end) {
+  ESPALIER_ASSERT(first < end && end <= period_);
   Index row{};
   if (end - first == period_) {
     row.coef = 1;
@@ -30,6 +33,7 @@ std::uint8_t Rounds::block(std::uint32_t first, std::uint32_t end) {
 }
 
 std::uint8_t Rounds::only_block(std::uint32_t first, std::uint32_t end) {
+  ESPALIER_ASSERT(first < end && end <= period_);
   if (end - first == period_) return builder_.constant(0);
   // 0 in those steps, otherwise -kBeyondBlocks.
   const Term begun = round(kBeyondBlocks, -static_cast<std::int32_t>(first));
@@ -38,6 +42,7 @@ std::uint8_t Rounds::only_block(std::uint32_t first, std::uint32_t end) {
 }
 
 std::uint8_t Rounds::instances(std::uint32_t length) {
+  ESPALIER_ASSERT(length <= period_);
   const auto period = static_cast<std::int32_t>(period_);
   return builder_.count(static_cast<std::int32_t>(length) - period, period);
 }
@@ -58,6 +63,7 @@ std::uint8_t RankRounds::counting(std::int32_t base, std::int32_t sign) {
 }
 
 void RankRounds::end_phase(std::uint32_t turns) {
+  ESPALIER_ASSERT(turns >= 1);
   builder_.phase(turns, 0, static_cast<std::int32_t>(turns) * (ranks_ - 1));
 }
 

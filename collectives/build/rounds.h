@@ -5,6 +5,7 @@
 // the other steps, so those instances do not exist.
 
 #include "collectives/build/builder.h"
+#include "espalier/base/assert.h"
 
 namespace espalier {
 
@@ -54,6 +55,7 @@ class RankRounds : public Rounds {
 
   // The rank `places` after this one (negative: before it), |places| <= ranks.
   [[nodiscard]] std::uint32_t rank(std::int32_t places) const {
+    ESPALIER_ASSERT(-ranks_ <= places && places <= ranks_);
     return static_cast<std::uint32_t>((me_ + ranks_ + places) % ranks_);
   }
   // The segment of the rank `places + sign * (step of the round)` after this one.

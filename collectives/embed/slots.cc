@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "collectives/embed/anneal.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::embed {
 namespace {
@@ -34,8 +35,10 @@ class SlotSearch {
         node_of_(traffic.ranks),
         rank_at_(traffic.ranks),
         touching_(traffic.ranks) {
+    ESPALIER_ASSERT(bins_.size() == traffic.transfers.size() && search.root < traffic.ranks);
     for (std::uint32_t index = 0; index < traffic.transfers.size(); ++index) {
       const Transfer& transfer = traffic.transfers[index];
+      ESPALIER_ASSERT(transfer.from < traffic.ranks && transfer.to < traffic.ranks);
       touching_[transfer.from].push_back(index);
       touching_[transfer.to].push_back(index);
     }
@@ -60,6 +63,7 @@ class SlotSearch {
 
  private:
   void seat(std::uint32_t rank, std::uint32_t node) {
+    ESPALIER_ASSERT(rank < node_of_.size() && node < rank_at_.size());
     node_of_[rank] = node;
     rank_at_[node] = rank;
   }
@@ -89,6 +93,7 @@ class SlotSearch {
     const std::uint32_t node = node_of_[a];
     seat(a, node_of_[b]);
     seat(b, node);
+    ESPALIER_ASSERT(rank_at_[node_of_[a]] == a && rank_at_[node_of_[b]] == b);
   }
 
   // One round. Keeps the best placement.
@@ -112,6 +117,7 @@ class SlotSearch {
     }
   }
   void step(double heat) {
+    ESPALIER_ASSERT(routes_.ranks() >= 2 && !traffic_.transfers.empty());
     const Transfer& transfer =
         traffic_.transfers[dice_.roll(static_cast<std::uint32_t>(traffic_.transfers.size()))];
     const bool moves_to = dice_.roll(2) == 0;
@@ -127,6 +133,7 @@ class SlotSearch {
   }
   // Exchanges the nodes of two ranks, unless the energy would exceed `limit`.
   void exchange(std::uint32_t a, std::uint32_t b, double limit) {
+    ESPALIER_ASSERT(a != b && a < node_of_.size() && b < node_of_.size());
     moved_ = touching_[a];
     for (const std::uint32_t index : touching_[b]) {
       const Transfer& transfer = traffic_.transfers[index];
@@ -162,9 +169,12 @@ std::uint32_t count_slots(const Traffic& traffic) {
 }
 
 std::vector<std::uint32_t> slots_of(const Traffic& traffic) {
+  ESPALIER_ASSERT(!traffic.slots.empty());
   std::vector<std::uint32_t> first(traffic.slots.size(), 0), slots;
   std::partial_sum(traffic.slots.begin(), traffic.slots.end() - 1, first.begin() + 1);
   for (const Transfer& transfer : traffic.transfers) {
+    ESPALIER_ASSERT(transfer.phase < traffic.slots.size());
+    ESPALIER_ASSERT(transfer.slot < traffic.slots[transfer.phase]);
     slots.push_back(first[transfer.phase] + transfer.slot);
   }
   return slots;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::lower {
@@ -173,6 +174,10 @@ std::vector<std::vector<std::int32_t>> outlines_of(const Graph& graph) {
   std::vector<std::int32_t> of_task;
   std::vector<std::vector<std::int32_t>> outlines(static_cast<std::size_t>(graph.blocks));
   for (const Task& task : graph.tasks) {
+    // A task comes after the tasks that it reads from.
+    ESPALIER_ASSERT(task.a.task < static_cast<std::int32_t>(of_task.size()));
+    ESPALIER_ASSERT(task.b.task < static_cast<std::int32_t>(of_task.size()));
+    ESPALIER_ASSERT(0 <= task.block && task.block < graph.blocks);
     const auto source = [&](const TaskInput& operand) -> std::int64_t {
       return operand.task < 0 ? -1 : of_task[static_cast<std::size_t>(operand.task)];
     };
@@ -206,6 +211,8 @@ void keep_blocks(Graph& graph, std::int32_t first, std::int32_t blocks) {
     for (TaskInput* operand : {&task.a, &task.b}) {
       if (operand->task >= 0) operand->task = moved[static_cast<std::size_t>(operand->task)];
     }
+    ESPALIER_ASSERT((task.a.task < 0) == (graph.tasks[k].a.task < 0));
+    ESPALIER_ASSERT((task.b.task < 0) == (graph.tasks[k].b.task < 0));
     moved[k] = static_cast<std::int32_t>(kept.size());
     kept.push_back(task);
   }
@@ -224,6 +231,7 @@ bool made_of(const Graph& graph, std::int32_t one, std::int32_t other) {
 // Whether the routed schedule reads before it writes. A receive writes before the operations of its
 // step run; an operation writes after its step's sends.
 bool is_before(const Graph& graph, const InPlace& order) {
+  ESPALIER_ASSERT(order.first != order.then);
   const Task& first = graph.tasks[static_cast<std::size_t>(order.first)];
   const Task& then = graph.tasks[static_cast<std::size_t>(order.then)];
   if (then.kind == ActionKind::kSend) return first.step < then.step;

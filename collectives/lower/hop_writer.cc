@@ -6,6 +6,7 @@
 
 #include "collectives/lower/timed.h"
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
 
 namespace espalier::lower {
@@ -32,6 +33,7 @@ class Timer {
       for (std::int32_t hop = first; hop <= last; ++hop) {
         nodes.push_back(hops_.all[as_index(hop)].to);
       }
+      ESPALIER_ASSERT(nodes.size() >= 2 && nodes.back() == one.to);
       const std::span steps(plan_.steps.data() + first, nodes.size() - 1);
       made_.push_back(timed_.add_message(one.block, nodes, steps, operand(one.a), into));
     }
@@ -41,6 +43,7 @@ class Timer {
   [[nodiscard]] TimedOperand operand(const TaskInput& from) const {
     if (from.segment < 0) return {};
     if (from.task < 0) return {Buffer::kInput, from.segment, -1};
+    ESPALIER_ASSERT(as_index(from.task) < made_.size());
     return made_[as_index(from.task)];
   }
 

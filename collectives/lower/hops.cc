@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/step_limits.h"
 
 namespace espalier::lower {
@@ -17,6 +18,7 @@ class Router {
       : topology_(topology), single_(ports == PortModel::kSingleSend), hops_(hops) {}
 
   Result<void> add(std::int32_t number) {
+    ESPALIER_ASSERT(hops_.first.size() == as_index(number));
     const Task& task = hops_.tasks[as_index(number)];
     hops_.first.push_back(static_cast<std::int32_t>(hops_.all.size()));
     const std::int32_t a = source(task.a), b = source(task.b);
@@ -25,6 +27,7 @@ class Router {
       return {};
     }
     const std::vector<std::uint32_t> route = topology_.route(task.from, task.to);
+    ESPALIER_ASSERT(route.size() >= 2 && route.front() == task.from && route.back() == task.to);
     for (std::size_t hop = 1; hop < route.size(); ++hop) {
       const std::int32_t lanes =
           as_int(std::min(topology_.capacity(route[hop - 1], route[hop]), kMaxLinkMessages));
@@ -42,6 +45,7 @@ class Router {
 
  private:
   [[nodiscard]] std::int32_t source(const TaskInput& operand) const {
+    ESPALIER_ASSERT(operand.task + 1 < static_cast<std::int32_t>(hops_.first.size()));
     return operand.task < 0 ? -1 : hops_.last_of(operand.task);
   }
 
@@ -129,11 +133,13 @@ class Scheduler {
       }
       next = ready.erase(next);
       ++used;
+      ESPALIER_ASSERT(used <= hops_.ports[port].lanes);
       place(hop, step);
     }
   }
 
   void place(std::int32_t hop, std::int32_t step) {
+    ESPALIER_ASSERT(step >= 0 && plan_.steps[as_index(hop)] < 0 && left_ > 0);
     plan_.steps[as_index(hop)] = step;
     plan_.length = std::max(plan_.length, step + 1);
     --left_;
@@ -143,6 +149,7 @@ class Scheduler {
       } else {
         not_before_[as_index(after)] = std::max(not_before_[as_index(after)], step + steps);
       }
+      ESPALIER_ASSERT(waiting_for_[as_index(after)] > 0);
       if (--waiting_for_[as_index(after)] == 0) make_ready(after);
     }
   }
@@ -223,6 +230,7 @@ Result<HopGraph> find_hops(const topology::Topology& topology, Graph graph, Port
 Plan find_steps(const HopGraph& hops, const Waits& waits, std::int32_t least_period) {
   std::int32_t period = least_period;
   for (const Port& port : hops.ports) period = std::max(period, port.steps());
+  ESPALIER_ASSERT(period >= 1);
   Scheduler scheduler(hops, waits, period);
   Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "plain order");
   for (const auto& [order, name] : {std::pair(longest_way(hops), "longest way first"),

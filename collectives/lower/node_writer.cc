@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/step_limits.h"
 
@@ -73,6 +74,7 @@ class NodeWriter {
 };
 
 Term NodeWriter::lookup(std::int32_t coef, const Column& column) {
+  ESPALIER_ASSERT(!column.empty());
   using Entry = std::numeric_limits<std::int16_t>;
   const auto [found, fresh] =
       columns_.try_emplace(column, static_cast<std::uint32_t>(entries_.size()));
@@ -92,6 +94,7 @@ Term NodeWriter::lookup(std::int32_t coef, const Column& column) {
 
 std::uint8_t NodeWriter::index(const Column& column, std::int32_t turns) {
   Index row{};
+  ESPALIER_ASSERT(!column.empty() && turns >= 1);
   const auto mod = static_cast<std::uint32_t>(turns);
   if (column.size() == 1 && turns > 1) {
     row.base = column[0];
@@ -120,6 +123,7 @@ std::uint8_t NodeWriter::index(const Column& column, std::int32_t turns) {
 // This saves the term for the round; a program has few terms.
 std::uint8_t NodeWriter::by_rounds(std::int32_t coef, Column column) {
   const auto rows = static_cast<std::int32_t>(column.size());
+  ESPALIER_ASSERT(rows >= 1 && coef >= 0);
   for (std::int32_t x = 0; x < rows; ++x) {
     const std::int64_t whole = std::int64_t{coef} * x / rows;
     column[static_cast<std::size_t>(x)] -= static_cast<std::int32_t>(whole);
@@ -190,6 +194,7 @@ Operand NodeWriter::operands_of(const Rows& rows, TimedOperand TimedInstance::*p
 // Round r of the rows, in the order of their steps within a period from `first` onward. A row whose
 // step is q periods later belongs to round r - q.
 void NodeWriter::add(const Rows& rows, std::int32_t first) {
+  ESPALIER_ASSERT(!rows.empty() && schedule_.period >= 1 && schedule_.blocks >= 1);
   const std::int32_t period = schedule_.period, blocks = schedule_.blocks;
   const auto many = static_cast<std::int32_t>(rows.size());
   Column steps, of_round, links;
@@ -197,6 +202,7 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
   for (std::int32_t x = 0; x < many; ++x) {
     const TimedInstance& one = *rows[static_cast<std::size_t>(x)]->instance;
     const std::int32_t later = (one.step - first) / period;
+    ESPALIER_ASSERT(one.step >= first && one.kind == rows[0]->instance->kind);
     steps.push_back((one.step - first) % period);
     of_round.push_back(one.block - blocks * later);
     if (!rows[0]->is_operation())
@@ -238,6 +244,7 @@ void NodeWriter::put(const Row& like, std::int32_t first, const Action& what) {
 // The rows of one key: one action, or one action per row.
 void NodeWriter::add_class(Rows rows) {
   const auto step_of = [](const Row* row) { return row->instance->step; };
+  ESPALIER_ASSERT(!rows.empty());
   std::int32_t first = step_of(rows[0]);
   for (const Row* row : rows) first = std::min(first, step_of(row));
   const auto place = [&](const Row* row) {
@@ -292,6 +299,7 @@ Status write_node(const CollectiveParameters& parameters, const TimedSchedule& s
     return other.table == nullptr ||
            std::uint64_t{one.rows} * other.limit < std::uint64_t{other.rows} * one.limit;
   };
+  ESPALIER_ASSERT(node < programs.size());
   Status status = Status::kTooLarge;
   excess = {};
   TableExcess found;

@@ -8,6 +8,7 @@
 #include "collectives/lower/timed_rows.h"
 #include "collectives/schedule/excess_words.h"
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/step_limits.h"
 
 namespace espalier::lower {
@@ -22,6 +23,7 @@ struct PortDemand {
     return (static_cast<std::int32_t>(steps.size()) + lanes - 1) / lanes;
   }
   [[nodiscard]] bool fits(std::int32_t period) const {
+    ESPALIER_ASSERT(period >= 1 && lanes >= 1);
     std::vector<std::int32_t> used(static_cast<std::size_t>(period), 0);
     return std::all_of(steps.begin(), steps.end(), [&](std::int32_t step) {
       return ++used[static_cast<std::size_t>(step % period)] <= lanes;
@@ -35,8 +37,11 @@ TimedOperand TimedSchedule::add_message(std::int32_t block,
                                         std::span<const std::uint32_t> nodes_on_way,
                                         std::span<const std::int32_t> steps, TimedOperand from,
                                         TimedOperand into) {
+  ESPALIER_ASSERT(!steps.empty() && nodes_on_way.size() == steps.size() + 1 && block >= 0);
   for (std::size_t hop = 0; hop < steps.size(); ++hop) {
     const std::uint32_t here = nodes_on_way[hop], there = nodes_on_way[hop + 1];
+    ESPALIER_ASSERT(here < nodes.size() && there < nodes.size() && here != there);
+    ESPALIER_ASSERT(steps[hop] >= 0 && (hop == 0 || steps[hop - 1] < steps[hop]));
     TimedInstance one;
     one.step = steps[hop];
     one.block = block;
@@ -59,6 +64,9 @@ TimedOperand TimedSchedule::add_message(std::int32_t block,
 TimedOperand TimedSchedule::add_operation(ActionKind kind, std::uint32_t node, std::int32_t step,
                                           std::int32_t block, TimedOperand into,
                                           const TimedOperand& a, const TimedOperand& b) {
+  ESPALIER_ASSERT(kind == ActionKind::kCombine || kind == ActionKind::kCopy);
+  ESPALIER_ASSERT(node < nodes.size() && step >= 0 && block >= 0);
+  ESPALIER_ASSERT((kind == ActionKind::kCombine) == (b.buffer != Buffer::kNone));
   TimedInstance one;
   one.kind = kind;
   one.step = step;
@@ -120,6 +128,8 @@ Result<Programs> write_programs(const CollectiveParameters& parameters,
     for_boards.host_limits = false;
     if (Result<Programs> programs = write_programs(for_boards, schedule)) return programs;
   }
+  ESPALIER_ASSERT(schedule.period >= 1 && schedule.blocks >= 1 && parameters.window >= 1);
+  ESPALIER_ASSERT(schedule.values.size() == schedule.nodes.size());
   std::vector<NodeRows> rows;
   for (const std::vector<TimedInstance>& node : schedule.nodes) {
     rows.push_back(rows_of(node, schedule.period, static_cast<std::int32_t>(parameters.window)));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::lower {
 namespace {
@@ -26,6 +27,7 @@ class Slots {
 
   // Takes a slot that is free from step `first` for `steps` <= period steps.
   std::int32_t take(std::int32_t first, std::int32_t steps) {
+    ESPALIER_ASSERT(first >= 0 && 0 < steps && steps <= period_);
     std::size_t slot = 0;
     while (slot < taken_.size() && !is_free(slot, first, steps)) ++slot;
     if (slot == taken_.size()) taken_.emplace_back(as_index(period_), false);
@@ -91,6 +93,8 @@ class NodeReader {
           values_.resize(as_index(operand->value) + 1);
         Value& value = values_[as_index(operand->value)];
         value.last = std::max(value.last, one.step);
+        // One instance writes each value.
+        ESPALIER_ASSERT(operand != &one.into || value.maker == nullptr);
         if (operand == &one.into) value.maker = &one;
         if (operand->buffer == Buffer::kScratch) value.in_scratch = true;
       }
@@ -101,7 +105,10 @@ class NodeReader {
   [[nodiscard]] std::int32_t wait_for(const TimedInstance& reader,
                                       const TimedOperand& operand) const {
     if (operand.value < 0) return 0;
+    ESPALIER_ASSERT(as_index(operand.value) < values_.size());
+    ESPALIER_ASSERT(values_[as_index(operand.value)].maker != nullptr);
     const std::int32_t back = reader.step - values_[as_index(operand.value)].maker->step;
+    ESPALIER_ASSERT(reader.kind == ActionKind::kSend ? back > 0 : back >= 0);
     return back < window_ ? back : 0;
   }
 
@@ -111,6 +118,7 @@ class NodeReader {
     for (const TimedOperand* operand : {&one.a, &one.b}) {
       if (operand->value < 0) continue;
       const Value& value = values_[as_index(operand->value)];
+      ESPALIER_ASSERT(value.maker != nullptr && value.maker->step <= one.step);
       if (value.maker->kind != ActionKind::kReceive) {
         if (value.maker->step == one.step) row.turn = std::max(row.turn, value.depth + 1);
         continue;
@@ -129,6 +137,8 @@ class NodeReader {
   void wait_by_copy(const TimedInstance& reader, const TimedOperand& operand,
                     const TimedOperand& late) {
     Value& value = values_[as_index(operand.value)];
+    ESPALIER_ASSERT(value.maker->kind == ActionKind::kReceive);
+    ESPALIER_ASSERT(value.maker->step <= values_[as_index(late.value)].maker->step);
     const bool together = value.maker->step == values_[as_index(late.value)].maker->step;
     if (together || reader.step - value.maker->step >= window_ || value.copied) return;
     value.copied = true;
@@ -153,6 +163,7 @@ class NodeReader {
     Slots shared(period_);
     std::int32_t own = 0;
     for (Value* value : order) {
+      ESPALIER_ASSERT(value->maker != nullptr && value->maker->step <= value->last);
       const std::int32_t steps = value->last - value->maker->step + window_;
       value->slot.turns = (steps + period_ - 1) / period_;
       if (value->slot.turns == 1) {
@@ -193,6 +204,7 @@ Row::Key Row::key() const {
 
 NodeRows rows_of(const std::vector<TimedInstance>& instances, std::int32_t period,
                  std::int32_t window) {
+  ESPALIER_ASSERT(period >= 1 && window >= 1);
   return NodeReader(instances, period, window).read();
 }
 
@@ -205,6 +217,8 @@ void set_orders(std::vector<NodeRows>& nodes, std::int32_t period) {
   for (std::uint32_t node = 0; node < nodes.size(); ++node) {
     for (Row& row : nodes[node].rows) {
       const TimedInstance& one = *row.instance;
+      // A message has one number, the same at both ends.
+      ESPALIER_ASSERT(one.kind != ActionKind::kReceive || receives.count(one.message) == 0);
       if (one.kind == ActionKind::kReceive) receives[one.message] = &row;
       if (one.kind != ActionKind::kSend) continue;
       meetings[{one.peer, node, one.step % period}].push_back({row.key(), one.message, &row});
@@ -216,6 +230,8 @@ void set_orders(std::vector<NodeRows>& nodes, std::int32_t period) {
     for (std::size_t k = 0; k < sent.size(); ++k) {
       const auto& [key, message, send] = sent[k];
       Row* receive = receives[message];
+      ESPALIER_ASSERT(receive != nullptr && receive->instance->peer == std::get<1>(meeting));
+      ESPALIER_ASSERT(receive->instance->step == send->instance->step);
       send->order = receive->order = static_cast<std::int32_t>(k);
       if (before != nullptr) {
         receive->turn = before->turn;

@@ -12,6 +12,7 @@ void put(std::uint8_t* bytes, std::uint32_t value) {
 void EventLog::begin() {
   count_ = retired_ = 0;
   lost_ = 0;
+  check_invariants();
 }
 
 // The first records are kept: a record after a dropped one would get the times of the dropped one.
@@ -23,6 +24,7 @@ void EventLog::issue(const Event& event, std::uint64_t now) {
   events_[count_] = event;
   if (timed()) times_[count_] = {now, 0, 0, 0};
   ++count_;
+  check_invariants();
 }
 
 // Messages of one link and direction are posted in order and complete in order. So the message is
@@ -67,6 +69,7 @@ void EventLog::retire(std::int64_t step, std::uint64_t now) {
        ++retired_) {
     if (timed()) times_[retired_].retired = now;
   }
+  check_invariants();
 }
 
 void event_bytes(const Event& event, std::uint8_t bytes[kEventBytes]) {

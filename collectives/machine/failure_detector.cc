@@ -40,6 +40,7 @@ void FailureDetector::reopen(Endpoint& endpoint) {
 #endif
 
 void FailureDetector::read_links() {
+  ESPALIER_ASSERT(endpoint_->links() >= links_count_);
   const std::uint32_t count = std::min(endpoint_->links(), kMaxLinks);
   for (; links_count_ < count; ++links_count_) {
     links_[links_count_].peer = endpoint_->peer(links_count_);
@@ -49,6 +50,7 @@ void FailureDetector::read_links() {
 void FailureDetector::read_clock() {
   const std::uint64_t last_reading = now_;
   now_ = endpoint_->now() - lost_;
+  ESPALIER_ASSERT(now_ >= last_reading);
   if (awaited_.empty() || failed()) return;
   const std::uint64_t expected = std::max(last_reading, next_due_);
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
@@ -68,6 +70,7 @@ void FailureDetector::date_notes() {
 }
 
 void FailureDetector::begin_wait(std::uint32_t link) {
+  ESPALIER_ASSERT(link < links_count_);
   links_[link].wait_start = now_;
   links_[link].next_probe = first_probe(link);
   due(links_[link].next_probe);
@@ -79,6 +82,7 @@ std::uint64_t FailureDetector::first_probe(std::uint32_t link) const {
 }
 
 void FailureDetector::note_arrival(std::uint32_t link, bool more) {
+  ESPALIER_ASSERT(link < links_count_);
   has_moved_ = true;
   if (more) {
     waits_.insert(link);
@@ -89,6 +93,7 @@ void FailureDetector::note_arrival(std::uint32_t link, bool more) {
 }
 
 void FailureDetector::handle_control(std::uint32_t link, const Control& control) {
+  ESPALIER_ASSERT(link < links_count_);
   note_life(link);
   switch (control.kind) {
     case ControlKind::kProbe:
@@ -126,6 +131,7 @@ void FailureDetector::take_quiet_units(std::uint32_t units) {
 #endif
 
 void FailureDetector::note_link_down(std::uint32_t link) {
+  ESPALIER_ASSERT(link < links_count_);
   if (down_.contains(link)) return;
   down_.insert(link);
   read_clock();
@@ -137,6 +143,7 @@ void FailureDetector::note_link_down(std::uint32_t link) {
 }
 
 void FailureDetector::fail(Status status, std::uint32_t peer) {
+  ESPALIER_ASSERT(is_failure(status));
   if (!failed()) adopt({status, endpoint_->node(), peer});
 }
 
@@ -150,6 +157,7 @@ void FailureDetector::adopt(const Cause& cause) {
 }
 
 void FailureDetector::run(bool drained) {
+  check_invariants();
   if (!is_awaiting() && (probes_ | answers_ | causes_).empty() && !failed()) return;
   read_clock();
   date_notes();
@@ -163,9 +171,11 @@ void FailureDetector::run(bool drained) {
     ended_ = true;
     endpoint_->release();
   }
+  check_invariants();
 }
 
 void FailureDetector::look_at_links(bool drained) {
+  ESPALIER_ASSERT(!failed() && !awaited_.empty());
   next_due_ = kNoDeadline;
   awaited_.for_each([&](std::uint32_t link) {
     LinkState& state = links_[link];
@@ -193,6 +203,7 @@ void FailureDetector::look_at_links(bool drained) {
   awaited_.for_each([&](std::uint32_t link) {
     if (links_[link].wait_start < links_[longest].wait_start) longest = link;
   });
+  ESPALIER_ASSERT(longest < links_count_ && links_[longest].wait_start <= now_);
   fail(Status::kStalled, links_[longest].peer);
 }
 
@@ -219,6 +230,7 @@ void FailureDetector::send_controls() {
 }
 
 std::uint64_t FailureDetector::wait_start(std::uint32_t link) const {
+  ESPALIER_ASSERT(link < links_count_);
   return links_[link].wait_start + lost_;
 }
 

@@ -23,6 +23,7 @@ bool InstanceScheduler::fits(const Program& program, std::uint32_t blocks, std::
 }
 
 void InstanceScheduler::start(const Program& program, std::uint32_t blocks) {
+  ESPALIER_ASSERT(blocks >= 1 && fits(program, blocks));
   program_ = &program;
   blocks_ = blocks;
   next_phase_ = first_action_ = rows_count_ = 0;
@@ -32,6 +33,7 @@ void InstanceScheduler::start(const Program& program, std::uint32_t blocks) {
 }
 
 void InstanceScheduler::start_as(const InstanceScheduler& started) {
+  ESPALIER_ASSERT(started.program_ != nullptr);
   // The cursors of terms point to the terms of their own scheduler.
   if (started.terms_count_ != 0) return start(*started.program_, started.blocks_);
   program_ = started.program_;
@@ -50,6 +52,7 @@ void InstanceScheduler::start_as(const InstanceScheduler& started) {
   terms_count_ = 0;
   std::copy_n(started.cursor_refs_, cursors_count_, cursor_refs_);
   std::copy_n(started.cursors_, cursors_count_, cursors_);
+  check_invariants();
 }
 
 void InstanceScheduler::start_at_end(const Program& program) {
@@ -75,9 +78,11 @@ void InstanceScheduler::next_phase() {
     for (std::uint32_t row = 0; row < rows_count_; ++row) start_row(row);
     find_next_step();
   }
+  check_invariants();
 }
 
 void InstanceScheduler::start_row(std::uint32_t row) {
+  ESPALIER_ASSERT(row < rows_count_);
   const Action& action = this->action(row);
   Row& state = rows_[row];
   state = Row();
@@ -114,6 +119,7 @@ void InstanceScheduler::start_pace(std::uint32_t row) {
 void InstanceScheduler::update_step(std::uint32_t row, std::int64_t earliest) {
   Row& state = rows_[row];
   state.step = kNoStep;
+  ESPALIER_ASSERT(has_pace(row) && state.unissued >= 0);
   if (state.unissued == 0) return;
   const std::int64_t step = step_of_pace(row, pace(row));
   if (step < earliest || step >= end_step_) {
@@ -132,6 +138,7 @@ std::int64_t InstanceScheduler::pace(std::uint32_t row) const {
   const Row& state = rows_[row];
   const Action& action = this->action(row);
   if (!runs_later(action)) return value(row, action.pace_ref);
+  ESPALIER_ASSERT(!state.has_pace_cursor || state.first_cursor + state.cursors < cursors_count_);
   if (state.has_pace_cursor) return cursors_[state.first_cursor + state.cursors].value();
   return value(row, action.pace_ref, waiting(row));
 }
@@ -152,6 +159,7 @@ void InstanceScheduler::Range::cut(std::int64_t from, std::int64_t to, std::uint
 // N-1.
 InstanceScheduler::Range InstanceScheduler::range(const Action& action, std::int64_t t0) const {
   const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
+  ESPALIER_ASSERT(period_ > 0);
   Range range{0, instances};
   range.cut(wrapping_mul(t0, -1) - 1, end_step_ - first_step_ - 1 - t0, period_);
   const Index& index = program_->indices[block_ref(action)];
@@ -205,6 +213,7 @@ bool InstanceScheduler::has_room(const Index& index) const {
 }
 
 void InstanceScheduler::start_cursor(Row& row, std::uint32_t ref) {
+  ESPALIER_ASSERT(has_room(program_->indices[ref]) && ref < program_->indices_count);
   cursor_refs_[cursors_count_] = static_cast<std::uint8_t>(ref);
   cursors_[cursors_count_].start(*program_, ref, row.i, terms_ + terms_count_);
   terms_count_ = static_cast<std::uint16_t>(terms_count_ + program_->indices[ref].terms);
@@ -226,16 +235,22 @@ void InstanceScheduler::merge(std::uint32_t row) {
 }
 
 void InstanceScheduler::take_step() {
+  ESPALIER_ASSERT(next_step_ != kNever);
+  [[maybe_unused]] const std::int64_t issued = next_step_;
   for (Rows rows = next_rows_; rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     Row& state = rows_[row];
+    ESPALIER_ASSERT(state.unissued > 0 || (has_pace(row) && !runs_later(action(row))));
     if (!has_pace(row)) {
+      ESPALIER_ASSERT(state.step == issued);
       state.step = --state.unissued == 0 ? kNoStep : state.step + static_cast<Number>(period_);
     } else if (runs_later(action(row))) {
       issue_paced(row);
     }
   }
   find_next_step();
+  ESPALIER_ASSERT(!good_ || next_step_ > issued);
+  check_invariants();
 }
 
 // Issues the instances of a combine or copy with a pace that are in its step.
@@ -247,6 +262,7 @@ void InstanceScheduler::issue_paced(std::uint32_t row) {
       good_ = false;
       return;
     }
+    ESPALIER_ASSERT(state.unissued > 0);
     --state.unissued;
     if (state.has_pace_cursor) cursors_[state.first_cursor + state.cursors].advance(*program_);
     update_step(row, step);
@@ -254,6 +270,7 @@ void InstanceScheduler::issue_paced(std::uint32_t row) {
 }
 
 std::uint32_t InstanceScheduler::in_step(std::uint32_t row) const {
+  ESPALIER_ASSERT((next_rows_ & row_bit(row)) != 0);
   if (!has_pace(row)) return 1;
   const std::uint32_t ref = action(row).pace_ref;
   const std::uint32_t next = waiting(row);
@@ -269,9 +286,11 @@ std::uint32_t InstanceScheduler::waiting(std::uint32_t row) const {
   const Row& state = rows_[row];
   const Action& action = this->action(row);
   if (!runs_later(action)) return 0;
+  ESPALIER_ASSERT(has_pace(row) || state.step != kNoStep);
   const std::int64_t issued =
       has_pace(row) ? count_value(program_->counts[action.instances_ref], blocks_) - state.unissued
                     : (state.step - state.first_step) / static_cast<Number>(period_);
+  ESPALIER_ASSERT(issued >= state.i);
   return static_cast<std::uint32_t>(issued - state.i);
 }
 
@@ -283,6 +302,7 @@ bool InstanceScheduler::runs_again(std::uint32_t row, std::int64_t step) const {
 std::int64_t InstanceScheduler::value(std::uint32_t row, std::uint32_t ref) const {
   const Row& state = rows_[row];
   const Index& index = program_->indices[ref];
+  ESPALIER_ASSERT(state.first_cursor + state.cursors <= cursors_count_);
   if (is_linear(index)) {
     return wrapping_add(std::int64_t{index.base} + index.off, wrapping_mul(index.coef, state.i));
   }
@@ -315,11 +335,15 @@ std::int64_t InstanceScheduler::block(std::uint32_t row, std::uint32_t ref) cons
 
 void InstanceScheduler::advance(std::uint32_t row) {
   Row& state = rows_[row];
+  // Only an issued combine or copy has run. If none is left to issue, only a pace tells.
+  ESPALIER_ASSERT(!runs_later(action(row)) || (!has_pace(row) && state.step == kNoStep) ||
+                  waiting(row) > 0);
   ++state.i;
   for (std::uint32_t cursor = 0; cursor < state.cursors; ++cursor) {
     cursors_[state.first_cursor + cursor].advance(*program_);
   }
   if (!has_pace(row) || runs_later(action(row))) return;
+  ESPALIER_ASSERT(state.unissued > 0);
   --state.unissued;
   update_step(row, state.step);
 }

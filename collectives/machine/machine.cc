@@ -39,6 +39,7 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   failure_detector_.call_before_release(config.before_release, config.context);
   failure_detector_.wait_for_programs(config.quiet_ns, config.context);
 #endif
+  check_invariants();
   return Status::kOk;
 }
 
@@ -61,6 +62,7 @@ Status Machine::reopen(Endpoint& endpoint) {
   ++reopened_;
   endpoint_ = &endpoint;
   failure_detector_.reopen(endpoint);
+  check_invariants();
   return Status::kOk;
 }
 #endif
@@ -80,6 +82,7 @@ Status Machine::poll() {
   if (may_move) work(retry, budget);
   if (has_moved_) failure_detector_.note_progress();
   failure_detector_.run(drained);
+  check_invariants();
   if (failure_detector_.failed())
     return failure_detector_.ended() ? failure_detector_.cause().status : Status::kBusy;
   return running_ ? Status::kBusy : Status::kOk;
@@ -125,10 +128,10 @@ void Machine::complete(const Completion& completion, bool sent) {
   if (completion.status != Status::kOk) return fail(completion.status, link);
   if (!running_ || failure_detector_.failed()) return;
   MessageRing& ring = sent ? sends_[link] : receives_[link];
-  const Message message = ring.message(ring.first);
-  if (!ring.has_outstanding() || message.step != completion.context) {
+  if (!ring.has_outstanding() || ring.message(ring.first).step != completion.context) {
     return fail(Status::kNotInSchedule, link);
   }
+  const Message message = ring.message(ring.first);
   if (!sent && check_blocks_ && crc32(0, message.bytes, message.size) != completion.check) {
     return fail(Status::kCorrupt, link);
   }
@@ -136,13 +139,17 @@ void Machine::complete(const Completion& completion, bool sent) {
     const ActionKind::Value kinds[] = {ActionKind::kReceive, ActionKind::kSend};
     log_->completed(static_cast<std::uint8_t>(link), kinds[sent], log_now());
   }
+  ESPALIER_ASSERT(is_in_flight(message.step));
   ++ring.first;
   has_moved_ = true;
   Step& message_step = step(message.step);
+  ESPALIER_ASSERT((sent ? message_step.sends : message_step.receives) > 0);
   --(sent ? message_step.sends : message_step.receives);
+  ESPALIER_ASSERT(message_step.unposted <= message_step.sends);
   if (sent && !ring.has_outstanding()) sending_.erase(link);
   failure_detector_.note_arrival(
       link, sends_[link].has_outstanding() || receives_[link].has_outstanding());
+  check_link(link);
 }
 
 // Handles an unexpected message. From this collective: the ranks must agree on it, and a receive
@@ -166,6 +173,7 @@ void Machine::handle_unexpected(std::uint32_t link, std::uint64_t tag) {
 }
 
 void Machine::finish() {
+  ESPALIER_ASSERT(running_ && steps_in_flight() == 0 && posts().empty());
   for (std::uint32_t link = 0; link < failure_detector_.links(); ++link) {
     if (expected_receives_[link] > receives_[link].next_number) fail(Status::kNotInSchedule, link);
   }
@@ -191,6 +199,8 @@ StallReport Machine::stall_report() const {
       const MessageRing& ring = sending ? sends_[link] : receives_[link];
       if (!ring.has_outstanding()) continue;
       const Message message = ring.message(ring.first);
+      // A failure may leave a step that is issued in part.
+      ESPALIER_ASSERT(is_in_flight(message.step) || message.step == end_step_);
       if (step(message.step).number >= oldest) continue;
       oldest = step(message.step).number;
       report.waiting = true;

@@ -1,5 +1,6 @@
 #include "espalier/collectives/machine/open_links.h"
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 
 #if ESPALIER_SPARES
@@ -7,6 +8,7 @@
 namespace espalier {
 
 void OpenLinks::open(Endpoint& endpoint, const Loss& loss, bool refuses) {
+  ESPALIER_ASSERT(loss.kind != Loss::Kind::kNode || loss.a != endpoint.node());
   endpoint_ = &endpoint;
   loss_ = loss;
   asked_ = false;
@@ -14,6 +16,7 @@ void OpenLinks::open(Endpoint& endpoint, const Loss& loss, bool refuses) {
 }
 
 std::uint32_t OpenLinks::peer(std::uint32_t link) const {
+  ESPALIER_ASSERT(endpoint_ != nullptr && link < links());
   return is_closed(link) ? kNoPeer : loss_.dense(endpoint_->peer(link));
 }
 
@@ -46,6 +49,7 @@ bool OpenLinks::poll(Completion& completion) {
 }
 
 void OpenLinks::answer(const Completion& completion) {
+  ESPALIER_ASSERT(loss_.kind == Loss::Kind::kNode && is_closed(completion.link));
   if (completion.control.number == kConfirmed && reply_ != kRefused) {
     asked_ = true;
     asked_at_ = endpoint_->now();

@@ -48,6 +48,24 @@ TEST_F(PreparedTest, APreparedCollectiveStartsAgainAndAgain) {
   EXPECT_EQ(std::unique(tags.begin(), tags.end()), tags.end());
 }
 
+// 256 sends in one step, of blocks that do not exist.
+TEST_F(PreparedTest, TooManyInstancesOfAStepAreNotIssuedAsAWhole) {
+  program.counts[4] = {InstanceScheduler::kMaxInStep + 1, 0, 0, 0, 0};
+  program.counts_count = 5;
+  program.indices[4].base = 1000;
+  program.indices_count = 5;
+  program.actions[1].instances_ref = 4;
+  program.actions[1].pace_ref = 1;
+  program.actions[1].a.block_ref = 4;
+  init();
+  Machine::Prepared prepared;
+  ASSERT_EQ(machine.prepare(program, buffers, op, 48, prepared), Status::kOk);
+  EXPECT_FALSE(prepared.is_short());
+  ASSERT_EQ(machine.start(prepared), Status::kOk);
+  (void)machine.poll();
+  EXPECT_EQ(machine.cause().status, Status::kTooLarge) << "as without preparing";
+}
+
 // Three blocks take four steps, as many as the window.
 TEST_F(PreparedTest, AShortCollectiveIsIssuedAsAWhole) {
   init();

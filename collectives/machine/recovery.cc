@@ -66,6 +66,7 @@ bool Recovery::choose(const Cause& cause) {
 }
 
 Status Recovery::wait_for_others() {
+  ESPALIER_ASSERT(state_ != State::kEnded && !expelled_);
   open_at_ = endpoint_->now() + quiet_ns_;
   state_ = State::kWaits;
   return Status::kBusy;
@@ -80,10 +81,12 @@ Status Recovery::poll() {
   if (status != Status::kOk) {
     note_cause();
     // A failure while all look is one between two collectives.
+    ESPALIER_ASSERT(state_ == State::kAgrees || state_ == State::kLooks);
     return state_ == State::kAgrees && choose(cause_) ? wait_for_others() : end(status);
   }
   if (agreed_[2] != ~agreed_[3]) return end(Status::kMismatch);
   if (state_ == State::kLooks) return take_in();
+  ESPALIER_ASSERT(state_ == State::kAgrees);
   point_.completed = agreed_[0];
   point_.next = std::max<std::uint32_t>(agreed_[0], ~agreed_[1]);
   state_ = State::kRuns;
@@ -91,6 +94,7 @@ Status Recovery::poll() {
 }
 
 Status Recovery::agree() {
+  ESPALIER_ASSERT(state_ == State::kWaits || state_ == State::kAsks);
   const Status reason = is_failure(cause_.status) ? cause_.status : Status::kUnsupported;
   const Program* const program = spares_->load(loss_);
   if (program == nullptr) return end(reason);
@@ -108,6 +112,7 @@ Status Recovery::agree() {
 // Starts the agreement's program: the least of each number of all nodes.
 Status Recovery::start(State state, const Program& program, std::uint32_t first,
                        std::uint32_t second) {
+  ESPALIER_ASSERT(state == State::kAgrees || state == State::kLooks);
   given_[0] = first;
   given_[1] = second;
   given_[2] = digest_of(loss_) ^ static_cast<std::uint32_t>(state);
@@ -136,6 +141,7 @@ Status Recovery::look(std::uint32_t number) {
 
 // All have looked. If the lost node asks, they take it in as they would go on after a failure.
 Status Recovery::take_in() {
+  ESPALIER_ASSERT(state_ == State::kLooks && loss_.kind == Loss::Kind::kNode);
   point_ = {progress_.completed, progress_.completed};
   state_ = State::kRuns;
   if (agreed_[1] != 0) return Status::kOk;
@@ -153,6 +159,7 @@ Status Recovery::come_back() {
 
 // Asks over the links of this generation.
 Status Recovery::ask_in(std::uint32_t generation) {
+  ESPALIER_ASSERT(generation > generation_ && (state_ == State::kRuns || state_ == State::kAsks));
   endpoint_->release();
   Endpoint* const endpoint = spares_->open(generation);
   if (endpoint == nullptr) return end(Status::kUnsupported);
@@ -166,6 +173,7 @@ Status Recovery::ask_in(std::uint32_t generation) {
 }
 
 Status Recovery::ask() {
+  ESPALIER_ASSERT(state_ == State::kAsks && ask_at_ <= leave_at_ + quiet_ns_);
   Completion completion;
   for (std::uint32_t i = 0; i <= endpoint_->links() && endpoint_->poll(completion); ++i) {
     const Control& reply = completion.control;
@@ -194,6 +202,7 @@ Status Recovery::ask() {
 }
 
 Status Recovery::end(Status status) {
+  ESPALIER_ASSERT(state_ != State::kEnded && is_failure(status));
   state_ = State::kEnded;
   status_ = status;
   return status;

@@ -33,6 +33,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (status != Status::kOk) return status;
   instance_scheduler_.start(program, checked.layout.blocks);
   begin(checked);
+  check_invariants();
   return Status::kOk;
 }
 
@@ -59,14 +60,17 @@ Status Machine::start(const Prepared& prepared) {
   const Status status = endpoint_->prepare(checked.regions, checked.regions_count);
   if (status != Status::kOk) return status;
   std::copy_n(prepared.endpoint_links_, links_count(*checked.program), endpoint_links_);
+  ESPALIER_ASSERT(checked.program->latency_ticks <= checked.window);
   begin(checked);
 #if ESPALIER_SHORT_COLLECTIVES
   if (prepared.short_.steps_count > 0 && step_limit_ == InstanceScheduler::kNever) {
     issue_short(prepared.short_);
+    check_invariants();
     return Status::kOk;
   }
 #endif
   instance_scheduler_.start_as(prepared.instance_scheduler_);
+  check_invariants();
   return Status::kOk;
 }
 
@@ -114,10 +118,12 @@ Status Machine::check(const Program& program, const Buffers& buffers, const Oper
 #endif
   checked.regions_count = 0;
   status = find_regions(input, output, scratch, checked.regions, checked.regions_count);
+  ESPALIER_ASSERT(checked.regions_count <= Endpoint::kMaxRegions);
   if (status == Status::kOk) status = map_links(program, links);
   // A receive is L-1 steps after its send, and the send waits for it: both must be in flight at
   // once.
   checked.window = window_of(program);
+  ESPALIER_ASSERT(1 <= checked.window && checked.window <= kMaxWindow);
   if (status == Status::kOk && program.latency_ticks > checked.window) return Status::kUnsupported;
   if (status != Status::kOk) return status;
   checked.scratch = scratch.bytes;
@@ -132,6 +138,7 @@ Status Machine::check(const Program& program, const Buffers& buffers, const Oper
 
 // Copies a checked collective into the machine.
 void Machine::bind(const Checked& checked) {
+  ESPALIER_ASSERT(!running_ && checked.program != nullptr);
   program_ = checked.program;
   layout_ = checked.layout;
   input_ = checked.input;
@@ -145,6 +152,7 @@ void Machine::bind(const Checked& checked) {
 
 // Starts a collective that was checked; the instance scheduler begins it.
 void Machine::begin(const Checked& checked) {
+  ESPALIER_ASSERT(steps_in_flight() == 0 && posts().empty());
   bind(checked);
 #if ESPALIER_SHORT_COLLECTIVES
   short_ = nullptr;
@@ -265,6 +273,7 @@ std::uint64_t Machine::digest_of(const Program& program, const Layout& layout, c
 }
 
 void Machine::start_tags(std::uint64_t digest) {
+  ESPALIER_ASSERT(running_);
   const std::uint64_t hash = digest_u64(digest, ++tags_.sequence);
   tags_.hash = (hash ^ (hash >> 48)) & TagBase::kMask;
   for (std::uint32_t link = 0; link < failure_detector_.links(); ++link) {
@@ -285,6 +294,7 @@ void Machine::find_short(Prepared& prepared) {
   ShortCollective& found = prepared.short_;
   found = ShortCollective();
   if (log_ != nullptr) return;
+  ESPALIER_ASSERT(!running_);
   bind(prepared.checked_);
   std::copy_n(prepared.endpoint_links_, links_count(*program_), endpoint_links_);
   instance_scheduler_.start_as(prepared.instance_scheduler_);
@@ -298,7 +308,9 @@ bool Machine::find_messages(ShortCollective& found) {
   for (; instance_scheduler_.next_step() != InstanceScheduler::kNever;
        instance_scheduler_.take_step()) {
     const std::int64_t number = instance_scheduler_.next_step();
+    ESPALIER_ASSERT(found.steps_count == 0 || found.steps[found.steps_count - 1].number < number);
     if (found.steps_count > 0 && number - found.steps[0].number >= window_) return false;
+    ESPALIER_ASSERT(found.steps_count < kMaxWindow);
     Step& step = found.steps[found.steps_count];
     step.number = number;
     for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
@@ -310,6 +322,7 @@ bool Machine::find_messages(ShortCollective& found) {
       }
       const bool send = action.kind == ActionKind::kSend;
       std::uint32_t instances = instance_scheduler_.in_step(row);
+      if (instances > InstanceScheduler::kMaxInStep) return false;
       for (; instances > 0; --instances, instance_scheduler_.advance(row)) {
         if (!instance_scheduler_.exists(row)) continue;
         std::uint32_t link = 0;
@@ -358,14 +371,17 @@ bool Machine::find_operations(ShortCollective& found) {
 
 // Issues all steps.
 void Machine::issue_short(const ShortCollective& all) {
+  ESPALIER_ASSERT(all.steps_count <= window_);
   short_ = &all;
   instance_scheduler_.start_at_end(*program_);
   for (std::uint32_t i = 0; i < all.messages_count; ++i) {
     const auto& [message, link, send] = all.messages[i];
+    ESPALIER_ASSERT(message.step < all.steps_count && link < failure_detector_.links());
     MessageRing& ring = send ? sends_[link] : receives_[link];
     ring.add({message.size, message.bytes, static_cast<std::uint8_t>(end_step_ + message.step),
               message.action});
     (send ? unposted_sends_ : unposted_receives_).insert(link);
+    check_link(link);
   }
   for (std::uint32_t i = 0; i < all.steps_count; ++i) step(end_step_++) = all.steps[i];
   post_refused_ = true;  // the next poll posts them

@@ -41,6 +41,7 @@ void Machine::issue_steps(std::uint32_t& budget) {
 
 void Machine::retire() {
   while (first_step_ != end_step_ && step(first_step_).done()) {
+    ESPALIER_ASSERT(step(first_step_).unposted == 0);
     if (next_op_ == first_step_) ++next_op_;
     if (log_ != nullptr) log_->retire(step(first_step_).number, log_now());
     ++first_step_;
@@ -49,9 +50,12 @@ void Machine::retire() {
 }
 
 void Machine::issue_step() {
+  ESPALIER_ASSERT(steps_in_flight() < window_);
   Step& new_step = step(end_step_);
   new_step = Step();
   new_step.number = instance_scheduler_.next_step();
+  ESPALIER_ASSERT(steps_in_flight() == 0 ||
+                  step(static_cast<std::uint8_t>(end_step_ - 1)).number < new_step.number);
   const std::uint64_t now = log_now();
   for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
@@ -82,6 +86,7 @@ bool Machine::find_link(std::uint32_t row, std::uint32_t ahead, std::uint32_t& l
       instance_scheduler_.value(row, instance_scheduler_.action(row).link_ref, ahead);
   if (program_link < 0 || program_link >= links_count(*program_)) return false;
   link = endpoint_links_[program_link];
+  ESPALIER_ASSERT(link < failure_detector_.links());
   return true;
 }
 
@@ -141,6 +146,7 @@ bool Machine::issue_message(std::uint32_t row, std::uint64_t now) {
   ring.add({block.size, block.bytes, end_step_,
             static_cast<std::uint8_t>(instance_scheduler_.first_action() + row)});
   Step& new_step = step(end_step_);
+  ESPALIER_ASSERT(new_step.number == instance_scheduler_.next_step());
   if (send) {
     ++new_step.sends;
     ++new_step.unposted;
@@ -150,12 +156,14 @@ bool Machine::issue_message(std::uint32_t row, std::uint64_t now) {
     unposted_receives_.insert(link);
     post_receives(link);
   }
+  check_link(link);
   return true;
 }
 
 // Logs the row's next instance, or the instance `ahead` instances after it.
 void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t now) {
   const Action& action = instance_scheduler_.action(row);
+  ESPALIER_ASSERT(log_ != nullptr);
   const bool send = action.kind == ActionKind::kSend;
   const Operand& operand = send ? action.a : action.into;
   Event event;
@@ -205,6 +213,8 @@ void Machine::post_receives(std::uint32_t link) {
   MessageRing& ring = receives_[link];
   while (ring.has_unposted()) {
     const Message message = ring.message(ring.first_unposted);
+    ESPALIER_ASSERT(message.step == end_step_ || is_in_flight(message.step));
+    ESPALIER_ASSERT(step(message.step).receives > 0);
     const std::uint64_t now = log_now();
     const Status status = endpoint_->post_receive(
         link, {message.bytes, message.size, tags_.tag(ring.next_number), message.step});
@@ -220,6 +230,8 @@ void Machine::post_receives(std::uint32_t link) {
 bool Machine::post_send(std::uint32_t link) {
   MessageRing& ring = sends_[link];
   const Message message = ring.message(ring.first_unposted);
+  ESPALIER_ASSERT(is_in_flight(message.step) && step(message.step).unposted > 0);
+  ESPALIER_ASSERT(program_->actions[message.action].kind == ActionKind::kSend);
   const std::uint32_t after = program_->actions[message.action].after;
   if (after > 0 && !has_reached(message.step, after, true)) return false;
   if (check_blocks_) {
@@ -258,16 +270,19 @@ std::uint64_t Machine::log_now() const {
 }
 
 void Machine::note_post(std::uint32_t link, MessageRing& ring, LinkSet& unposted) {
+  ESPALIER_ASSERT(ring.has_unposted() && unposted.contains(link));
   ++ring.first_unposted;
   ++ring.next_number;
   if (!ring.has_unposted()) unposted.erase(link);
   failure_detector_.await(link);
+  check_link(link);
   has_moved_ = true;
 }
 
 // Whether the step `after` steps before step `from` has completed all its receives and, if ops_too,
 // has run its combines and copies. A step that is not in the ring is empty or retired.
 bool Machine::has_reached(std::uint8_t from, std::uint32_t after, bool ops_too) const {
+  ESPALIER_ASSERT(is_in_flight(from));
   const std::int64_t number = step(from).number - after;
   for (;; --from) {
     const Step& earlier = step(from);
@@ -281,6 +296,7 @@ bool Machine::has_reached(std::uint8_t from, std::uint32_t after, bool ops_too) 
 bool Machine::run_op() {
   while (next_op_ != end_step_ && step(next_op_).ops == 0) ++next_op_;
   if (next_op_ == end_step_) return false;
+  ESPALIER_ASSERT(is_in_flight(next_op_));
   Step& current = step(next_op_);
   const auto row = static_cast<std::uint32_t>(std::countr_zero(current.ops));
 #if ESPALIER_SHORT_COLLECTIVES
@@ -314,6 +330,7 @@ bool Machine::run_op() {
 
 // Rule 5 (a) and (c). The order of next_op_ and ops gives (b).
 bool Machine::can_run(const Action& action) const {
+  ESPALIER_ASSERT(is_in_flight(next_op_));
   if (!has_reached(next_op_, action.after, false)) return false;
   for (std::uint8_t counter = first_step_;; ++counter) {
     if (step(counter).unposted != 0) return false;
@@ -334,6 +351,8 @@ bool Machine::find_operation(std::uint32_t row, Operation& operation) const {
 bool Machine::operate(const Operation& operation) {
   const Block& into = operation.into;
   const Block& a = operation.a;
+  ESPALIER_ASSERT(operation.action < program_->actions_count);
+  ESPALIER_ASSERT(operation.into.size == operation.a.size);
   if (into.size == 0) return true;
   if (is_being_sent(into)) return false;
 #if ESPALIER_WITHOUT_DATA

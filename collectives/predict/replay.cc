@@ -22,6 +22,7 @@ bool share_memory(const OperandAt& a, const OperandAt& b) {
 }
 
 std::uint64_t bytes_of(const Layout& layout, const OperandAt& operand) {
+  ESPALIER_ASSERT(operand.segment >= 0 && operand.block >= 0);
   return block_span(layout, static_cast<std::uint32_t>(operand.segment),
                     static_cast<std::uint32_t>(operand.block), operand.segment_count,
                     operand.buffer)
@@ -213,6 +214,7 @@ bool ReplayState::issue(ReplayNode& node) {
       }
     }
     ++node.issued;
+    ESPALIER_ASSERT(node.issued <= node.retired + node.window);
   }
   return node.issued > before;
 }
@@ -232,6 +234,7 @@ bool ReplayState::post_sends(std::uint32_t number) {
     if (node.steps[static_cast<std::size_t>(step)].unposted == 0) continue;
     for (const std::uint32_t out : node.out_channels) {
       ReplayChannel& channel = channels_[out];
+      ESPALIER_ASSERT(channel.posting <= channel.allowed);
       while (channel.posting < channel.allowed && channel.sends[channel.posting].step == step &&
              post_send(number, channel)) {
         any = true;
@@ -254,6 +257,7 @@ bool ReplayState::post_send(std::uint32_t number, ReplayChannel& channel) {
   const ReplaySend& send = channel.sends[channel.posting];
   if (send.after > 0 && !is_ready(node, send.step - send.after)) return false;
   node.reading.emplace_back(number_of(channel), channel.posting);
+  ESPALIER_ASSERT(node.steps[static_cast<std::size_t>(send.step)].unposted > 0);
   --node.steps[static_cast<std::size_t>(send.step)].unposted;
   ++channel.posting;
   const Picoseconds overhead = model_.overhead_time(send.bytes);
@@ -287,6 +291,7 @@ bool ReplayState::operate(std::uint32_t number) {
     return false;
   }
   node.operating = false;
+  ESPALIER_ASSERT(node.steps[static_cast<std::size_t>(operation.step)].operations > 0);
   --node.steps[static_cast<std::size_t>(operation.step)].operations;
   ++node.next_operation;
   return true;

@@ -12,12 +12,14 @@ std::uint32_t digit_bits(const Term& term) {
 // Returns the base-`base` digits of `value`, packed, lowest first. Values of terms with digits are
 // below mod <= 2^30.
 std::uint64_t pack_digits(std::uint32_t value, const Term& term) {
+  ESPALIER_ASSERT(term.base >= 2 && value < term.mod);
   std::uint64_t packed = 0;
   std::uint32_t shift = 0;
   for (std::uint32_t digit = 0; digit < term.digits; ++digit, value /= term.base) {
     packed |= std::uint64_t{value % term.base} << shift;
     shift += digit_bits(term);
   }
+  ESPALIER_ASSERT(value == 0 && shift <= 36);
   return packed;
 }
 
@@ -37,12 +39,14 @@ void TermCursor::start(const Term& term, std::int64_t i) {
   i = term.mul;
   remainder_step_ = divide_mod(i, term.div, term.mod);
   step_ = static_cast<std::uint64_t>(i);
+  ESPALIER_ASSERT(term.div == 0 || (remainder_ < term.div && remainder_step_ < term.div));
   if (term.digits == 0) return;
   quotient_ = pack_digits(static_cast<std::uint32_t>(quotient_), term);
   step_ = pack_digits(static_cast<std::uint32_t>(i), term);
 }
 
 std::int64_t TermCursor::advance(const Program& program, const Term& term) {
+  ESPALIER_ASSERT(program.terms <= &term && &term < program.terms + program.terms_count);
   std::uint32_t carry = 0;
   if (term.div > 1) {
     remainder_ += remainder_step_;
@@ -51,10 +55,12 @@ std::int64_t TermCursor::advance(const Program& program, const Term& term) {
       carry = 1;
     }
   }
+  ESPALIER_ASSERT(term.div <= 1 || remainder_ < term.div);
   if (term.digits != 0) return wrapping_mul(term.coef, add_digits(term, carry));
   auto value = static_cast<std::int64_t>(quotient_);
   value = wrapping_add(value, wrapping_add(static_cast<std::int64_t>(step_), carry));
   if (term.mod != 0 && value >= term.mod) value -= term.mod;
+  ESPALIER_ASSERT(term.mod == 0 || (0 <= value && value < term.mod));
   quotient_ = static_cast<std::uint64_t>(value);
   if (term.table != 0) value = table_entry(table_entries(program, term), value);
   return wrapping_mul(term.coef, value);
@@ -73,19 +79,24 @@ std::int64_t TermCursor::add_digits(const Term& term, std::uint32_t carry) {
                           (static_cast<std::uint32_t>(step_ >> shift) & mask) + carry;
     carry = digit >= term.base ? 1 : 0;
     if (carry != 0) digit -= term.base;
+    ESPALIER_ASSERT(digit < term.base);
     packed |= std::uint64_t{digit} << shift;
     reversed = reversed * term.base + digit;
     shift += bits;
   }
   quotient_ = packed;
+  ESPALIER_ASSERT(reversed < term.mod);
   return reversed;
 }
 
 void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t i,
                         TermCursor* terms) {
+  ESPALIER_ASSERT(ref < program.indices_count);
   index_ = &program.indices[ref];
   const Index& index = *index_;
   if (index.terms != 0) {
+    ESPALIER_ASSERT(terms != nullptr);
+    ESPALIER_ASSERT(index.first_term + index.terms <= program.terms_count);
     // Starts one instance earlier, because a term cursor has its value only after an advance.
     terms_ = terms;
     sum_ = wrapping_add(index.off, wrapping_mul(index.coef, i - 1));
@@ -99,6 +110,7 @@ void IndexCursor::start(const Program& program, std::uint32_t ref, std::int64_t 
   i = index.coef;
   step_.remainder = divide_mod(i, index.div, index.mod);
   step_.quotient = static_cast<std::int32_t>(i);
+  check_invariants();
 }
 
 void IndexCursor::advance_terms(const Program& program) {
@@ -111,6 +123,7 @@ void IndexCursor::advance_terms(const Program& program) {
   // In most cases no division is needed.
   const bool below = index_->mod == 0 || static_cast<std::uint64_t>(sum) < index_->mod;
   quotient_ = index_->div <= 1 && below ? sum : finish_index(*index_, sum);
+  check_invariants();
 }
 
 }  // namespace espalier

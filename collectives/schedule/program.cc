@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/detail/index_cursor.h"
 
 namespace espalier {
@@ -27,6 +28,7 @@ std::int64_t term_value(const Program& program, const Term& term, std::int64_t i
   if (term.table != 0) value = table_entry(table_entries(program, term), value);
   if (term.digits != 0) {
     // 0 <= value < mod <= 2^30.
+    ESPALIER_ASSERT(0 <= value && value < term.mod && term.mod <= 1u << 30);
     const auto digits = static_cast<std::uint32_t>(value);
     value = reverse_digits<std::uint32_t>(digits, term.base, term.digits);
   }
@@ -34,7 +36,9 @@ std::int64_t term_value(const Program& program, const Term& term, std::int64_t i
 }
 
 std::int64_t index_value(const Program& program, std::uint32_t ref, std::int64_t i) {
+  ESPALIER_ASSERT(ref < program.indices_count);
   const Index& index = program.indices[ref];
+  ESPALIER_ASSERT(index.terms == 0 || index.first_term + index.terms <= program.terms_count);
   std::int64_t sum = wrapping_add(index.off, wrapping_mul(index.coef, i));
   for (std::uint32_t term = 0; term < index.terms; ++term) {
     sum = wrapping_add(sum, term_value(program, program.terms[index.first_term + term], i));
@@ -124,12 +128,15 @@ Status cut(const Program& program, std::uint64_t count, std::uint32_t element_by
     blocks += (program.residue % mod + mod - rest) % mod;
   }
   if (blocks > kMaxBlocks) return Status::kTooLarge;
+  ESPALIER_ASSERT(program.residue_mod == 0 ||
+                  blocks % program.residue_mod == program.residue % program.residue_mod);
   layout.count = count;
   layout.element_bytes = element_bytes;
   layout.segments = program.segments;
   layout.segment_elements = segment_elements;
   layout.blocks = static_cast<std::uint32_t>(blocks);
   layout.block_elements = ceil_divide(segment_elements, layout.blocks);
+  ESPALIER_ASSERT(blocks >= 1 && layout.block_elements * blocks >= segment_elements);
 #if ESPALIER_ROTATED_SCRATCH
   layout.rotation = has_rotated_scratch(program) ? program.node + 1 : 0;
 #endif
@@ -157,6 +164,7 @@ bool is_complete(const Program& program, const ElementCounts& counts) {
 const std::uint64_t* add_up(const std::uint64_t* elements, std::uint64_t stride,
                             std::uint32_t ranks, std::uint64_t* offsets) {
   std::uint64_t sum = 0;
+  ESPALIER_ASSERT(elements != nullptr && offsets != nullptr);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     offsets[rank] = sum;
     sum += elements[rank * stride];
@@ -168,6 +176,8 @@ const std::uint64_t* add_up(const std::uint64_t* elements, std::uint64_t stride,
 // The range of `segment_count` segments, or of one block of a segment.
 Span unequal_span(const Layout& layout, const std::uint64_t* offsets, std::uint32_t segment,
                   std::uint32_t block, std::uint32_t segment_count) {
+  ESPALIER_ASSERT(block < layout.blocks && segment + segment_count <= layout.segments);
+  ESPALIER_ASSERT(offsets[segment] <= offsets[segment + segment_count]);
   const std::uint64_t length = offsets[segment + segment_count] - offsets[segment];
   const std::uint64_t begin = std::min(block * layout.block_elements, length);
   const std::uint64_t end = std::min(begin + segment_count * layout.block_elements, length);
@@ -229,6 +239,7 @@ Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block
   const std::uint64_t segment_end =
       std::min(first + segment_count * layout.segment_elements, layout.count);
   const std::uint64_t begin = std::min(first + block * layout.block_elements, layout.count);
+  ESPALIER_ASSERT(begin <= layout.count && segment_end <= layout.count);
   const std::uint64_t end = std::min(begin + segment_count * layout.block_elements, segment_end);
   Span span;
   span.offset = begin * layout.element_bytes;
@@ -242,6 +253,7 @@ std::uint64_t slot_bytes(const Layout& layout) {
 }
 
 std::uint32_t rotated_position(const Layout& layout, std::uint32_t segment) {
+  ESPALIER_ASSERT(layout.rotation == 0 || segment < layout.segments);
   if (layout.rotation == 0) return segment;
   const std::uint32_t first = layout.rotation - 1;
   return segment < first ? segment + layout.segments - first : segment - first;
@@ -250,6 +262,7 @@ std::uint32_t rotated_position(const Layout& layout, std::uint32_t segment) {
 std::uint64_t slot_offset(const Layout& layout, std::uint32_t segment, std::uint32_t slot) {
   if (layout.rotation != 0) {
     const std::uint32_t position = rotated_position(layout, segment);
+    ESPALIER_ASSERT(position <= slot);
     return (slot - position) * slot_bytes(layout) +
            block_span(layout, layout.rotation - 1, 0, position, Buffer::kScratch).bytes;
   }
@@ -262,6 +275,7 @@ std::uint64_t slot_offset(const Layout& layout, std::uint32_t segment, std::uint
     const std::uint64_t* offsets = layout.output_offsets;
     const std::uint32_t first = group.first_segment - 1;
     const std::uint64_t end = segment < first ? offsets[layout.segments] : 0;
+    ESPALIER_ASSERT(segment < layout.segments && offsets[first] <= end + offsets[segment]);
     return begin + (end + offsets[segment] - offsets[first]) * layout.element_bytes;
   }
 #endif

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::sim {
 
 Cluster::Cluster(Network network, const Options& options)
@@ -11,6 +13,7 @@ Cluster::Cluster(Network network, const Options& options)
   for (std::uint32_t node = 0; node < nodes(); ++node) {
     init_.push_back(own_->at(node).init(endpoint(node), config(node)));
   }
+  ESPALIER_ASSERT(init_.size() == nodes());
 }
 
 Cluster::Cluster(Network network, const ProgramStore& programs, const Options& options,
@@ -21,6 +24,7 @@ Cluster::Cluster(Network network, const ProgramStore& programs, const Options& o
 
 Status Cluster::start(std::uint32_t node, const Program& program, const Buffers& buffers,
                       const Operator& op, ElementCounts counts) {
+  ESPALIER_ASSERT(node < nodes() && (paged_ == nullptr) != (own_ == nullptr));
   if (paged_ != nullptr)
     return paged_->start(node, endpoint(node), config(node), buffers, op, counts);
   if (init_[node] != Status::kOk) return init_[node];
@@ -43,6 +47,7 @@ Machines& Cluster::machines() {
 }
 
 Endpoint& Cluster::endpoint(std::uint32_t node) {
+  ESPALIER_ASSERT(node < network_.nodes());
   Endpoint& inner = network_.endpoint(node);
   return options_.wrap ? options_.wrap(node, inner) : inner;
 }

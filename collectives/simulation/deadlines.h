@@ -12,6 +12,8 @@
 #include <limits>
 #include <vector>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::sim {
 
 class Deadlines {
@@ -27,12 +29,14 @@ class Deadlines {
   }
 
   void set(std::size_t node, std::uint64_t value) {
+    ESPALIER_ASSERT(node < levels_[0].size());
     levels_[0][node] = value;
     for (std::size_t level = 1; level < levels_.size(); ++level) {
       node /= kFan;
       if (levels_[level][node] <= value) return;
       levels_[level][node] = value;
     }
+    ESPALIER_ASSERT(bound() <= value);
   }
   // A lower bound of the least deadline.
   [[nodiscard]] std::uint64_t bound() const { return levels_.back()[0]; }
@@ -52,12 +56,15 @@ class Deadlines {
         const auto last =
             levels_[level - 1].begin() +
             static_cast<std::ptrdiff_t>(std::min((entry + 1) * kFan, levels_[level - 1].size()));
+        ESPALIER_ASSERT(first < last);
         const auto found = std::min_element(first, last);
+        ESPALIER_ASSERT(bound <= *found);
         levels_[level][entry] = *found;
         if (*found != bound) break;
         --level;
         entry = static_cast<std::size_t>(found - levels_[level].begin());
       }
+      ESPALIER_ASSERT(level > 0 || levels_[0][entry] == bound());
       if (level == 0) return {levels_[0][entry], static_cast<std::uint32_t>(entry)};
     }
   }

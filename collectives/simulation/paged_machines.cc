@@ -24,6 +24,7 @@ PagedMachines::PagedMachines(std::uint32_t nodes, const ProgramStore& programs,
 
 Status PagedMachines::start(std::uint32_t node, Endpoint& endpoint, const MachineConfig& config,
                             const Buffers& buffers, const Operator& op, ElementCounts counts) {
+  ESPALIER_ASSERT(node < pages_.size());
   Frame& frame = frame_of(node);
   if (frame.node != kNobody) put_away(frame);
   frame.state.clear(endpoint.links());
@@ -46,6 +47,7 @@ Machine& PagedMachines::at(std::uint32_t node) {
 }
 
 void PagedMachines::put_away(Frame& frame) {
+  ESPALIER_ASSERT(frame.node < pages_.size() && pages_[frame.node].started);
   Page& page = pages_[frame.node];
   const std::size_t size = frame.state.pack();
   if (size > page.capacity) {
@@ -53,11 +55,13 @@ void PagedMachines::put_away(Frame& frame) {
     page.capacity = (static_cast<std::uint32_t>(size) + kSpare + kUnit - 1) / kUnit * kUnit;
     page.bytes = take(page.capacity);
   }
+  ESPALIER_ASSERT(size <= page.capacity && page.capacity % kUnit == 0);
   std::memcpy(page.bytes, frame.state.bytes(), size);
   frame.node = kNobody;
 }
 
 std::uint8_t* PagedMachines::take(std::uint32_t bytes) {
+  ESPALIER_ASSERT(bytes > 0 && bytes % kUnit == 0);
   free_.resize(std::max<std::size_t>(free_.size(), bytes / kUnit + 1));
   std::vector<std::uint8_t*>& free = free_[bytes / kUnit];
   if (!free.empty()) {
@@ -69,6 +73,7 @@ std::uint8_t* PagedMachines::take(std::uint32_t bytes) {
     left_ = std::max<std::size_t>(kBlockBytes, bytes);
     next_ = blocks_.emplace_back(left_).data();
   }
+  ESPALIER_ASSERT(left_ >= bytes);
   std::uint8_t* const page = next_;
   next_ += bytes;
   left_ -= bytes;
@@ -76,6 +81,7 @@ std::uint8_t* PagedMachines::take(std::uint32_t bytes) {
 }
 
 void PagedMachines::expect(std::uint32_t node, std::size_t stage) const {
+  ESPALIER_ASSERT(node < pages_.size());
   const Page& page = pages_[node];
   if (stage == 0) {
     expect_use(&page);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "espalier/base/assert.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/text.h"
 
@@ -149,10 +150,15 @@ std::uint64_t Server::wake() const {
 bool Server::take_completions() {
   Completion completion;
   while (gateway_.poll(completion)) {
+    ESPALIER_ASSERT(receives_ <= agent::kWindow);
     if (completion.status != Status::kOk) return false;
     switch (completion.kind) {
-      case Completion::Kind::kSent: --sends_; break;
+      case Completion::Kind::kSent:
+        ESPALIER_ASSERT(sends_ > 0);
+        --sends_;
+        break;
       case Completion::Kind::kReceived:
+        ESPALIER_ASSERT(receives_ > 0);
         --receives_;
         if (packet_posted_) {
           packet_posted_ = false;
@@ -178,6 +184,7 @@ void Server::post_sends() {
   }
   for (Data& data : out_) {
     while (data.posted < data.size && sends_ < agent::kWindow) {
+      ESPALIER_ASSERT(data.posted <= data.size);
       post.bytes = data.bytes + data.posted;
       post.size = data.next();
       post.tag = agent::kDataTag;
@@ -190,6 +197,7 @@ void Server::post_sends() {
 }
 
 void Server::post_receives() {
+  ESPALIER_ASSERT(in_.posted <= in_.size && !(packet_posted_ && receives_data()));
   ReceivePost post;
   while (in_.posted < in_.size && receives_ < agent::kWindow) {
     post.bytes = in_.bytes + in_.posted;
@@ -201,6 +209,7 @@ void Server::post_receives() {
   }
   // Post the receive of the next packet only after all data and packets before it are handled.
   if (receives_ > 0 || packet_received_ || receives_data() || sending()) return;
+  ESPALIER_ASSERT(!packet_posted_);
   post.bytes = &in_packet_;
   post.size = sizeof in_packet_;
   post.tag = agent::kPacketTag;
@@ -219,6 +228,7 @@ void Server::answer(Kind to, Status status) {
 }
 
 void Server::take_packet() {
+  ESPALIER_ASSERT(packet_received_ && !sending());
   packet_received_ = false;
   const Kind kind = in_packet_.kind;
 #if ESPALIER_SPARES
@@ -261,6 +271,7 @@ void Server::take_packet() {
 
 // All bytes of an image, or of a piece, have arrived.
 void Server::take_data() {
+  ESPALIER_ASSERT(in_.posted == in_.size && receives_ == 0);
 #if ESPALIER_UPDATES
   if (receives_piece_) {
     receives_piece_ = false;

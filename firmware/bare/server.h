@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #if ESPALIER_SPARES
 #include <optional>
@@ -55,6 +56,7 @@ class Server {
 
     [[nodiscard]] std::uint32_t next() const {
       return size - posted < agent::kPieceBytes ? size - posted : agent::kPieceBytes;
+      ESPALIER_ASSERT(posted <= size);
     }
   };
 

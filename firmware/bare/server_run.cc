@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "espalier/base/assert.h"
 #include "firmware/bare/server.h"
 #include "firmware/bare/text.h"
 
@@ -82,6 +83,7 @@ Status Server::check_room() const {
 }
 
 Status Server::start_one() {
+  ESPALIER_ASSERT(program_ != nullptr);
 #if ESPALIER_SPARES
   if (program_->ranks == 0) return Status::kUnsupported;  // its root is lost
 #endif
@@ -94,6 +96,7 @@ Status Server::start_one() {
 }
 
 void Server::go() {
+  ESPALIER_ASSERT(state_ == State::kAwaitsGo && links_ != nullptr && program_ != nullptr);
   state_ = State::kRunning;
 #if ESPALIER_SPARES
   numbers_.begin();
@@ -111,6 +114,7 @@ void Server::go() {
 
 // status: the result of the machine's poll().
 void Server::continue_run(Status status) {
+  ESPALIER_ASSERT(completed_ <= run_.repetitions);
   if (status == Status::kBusy) return;
   if (status == Status::kOk) {
     ++completed_;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
 
@@ -26,6 +27,7 @@ std::uint32_t newer_slot(const SlotReport& a, const SlotReport& b) {
 }  // namespace
 
 SlotPlan whole_flash(const Flash& flash) {
+  ESPALIER_ASSERT(flash.block_bytes() > 0);
   const std::uint32_t block = flash.block_bytes();
   const std::uint32_t blocks = flash.bytes() / block;
   const std::uint32_t each = blocks < 2 ? 0 : (blocks - 2) / 2 * block;
@@ -55,6 +57,7 @@ std::uint32_t Slots::record_bytes() const {
 }
 
 bool Slots::blank(std::uint32_t offset, std::uint32_t size) const {
+  ESPALIER_ASSERT(offset <= flash_.bytes() && size <= flash_.bytes() - offset);
   const std::uint8_t* bytes = bytes_at(offset);
   std::uint8_t all = 0xff;
   for (std::uint32_t k = 0; k < size; ++k) all = static_cast<std::uint8_t>(all & bytes[k]);
@@ -62,6 +65,8 @@ bool Slots::blank(std::uint32_t offset, std::uint32_t size) const {
 }
 
 bool Slots::read_record(std::uint32_t offset, Mark kind, std::uint32_t& value) const {
+  ESPALIER_ASSERT(offset % flash_.unit_bytes() == 0);
+  ESPALIER_ASSERT(flash_.bytes() - offset >= kRecordBytes);
   const std::uint8_t* record = bytes_at(offset);
   value = load_u32(record + kRecordValueAt);
   return load_u32(record) == kMarkMagic + static_cast<std::uint32_t>(kind) &&
@@ -70,24 +75,29 @@ bool Slots::read_record(std::uint32_t offset, Mark kind, std::uint32_t& value) c
 }
 
 Status Slots::write_record(std::uint32_t offset, Mark kind, std::uint32_t value) {
+  ESPALIER_ASSERT(offset % flash_.unit_bytes() == 0 && record_bytes() <= flash_.bytes() - offset);
   std::uint8_t record[kMaxFlashUnit + kRecordBytes];
   std::memset(record, 0xff, sizeof record);
   store_le(record, kMarkMagic + static_cast<std::uint32_t>(kind), 4);
   store_le(record + kRecordValueAt, value, 4);
   store_le(record + kRecordComplementAt, ~value, 4);
   store_le(record + kRecordCrcAt, crc32(0, record, kRecordCrcAt), 4);
+  ESPALIER_ASSERT(record_bytes() <= sizeof record && record_bytes() >= kRecordBytes);
   return flash_.write(offset, record, record_bytes());
 }
 
 // Returns the offset of the end of a block's log: after the last record that is not blank.
 std::uint32_t Slots::log_end(std::uint32_t block) const {
+  ESPALIER_ASSERT(block % flash_.block_bytes() == 0);
   const std::uint32_t record = record_bytes();
   std::uint32_t end = flash_.block_bytes() / record * record;
   while (end > 0 && blank(block + end - record, record)) end -= record;
+  ESPALIER_ASSERT(end <= flash_.block_bytes() && end % record == 0);
   return end;
 }
 
 Slots::Marks Slots::read_marks(std::uint32_t slot) const {
+  ESPALIER_ASSERT(slot < 2);
   Marks marks;
   const std::uint32_t block = marks_at(slot);
   marks.end = log_end(block);
@@ -97,6 +107,7 @@ Slots::Marks Slots::read_marks(std::uint32_t slot) const {
     marks.sequence = 0;
 #if ESPALIER_UPDATES
     read_prepared(block, marks);
+    ESPALIER_ASSERT(marks.prepared == 0 || marks.sequence == 0);
 #endif
     return marks;
   }
@@ -106,6 +117,7 @@ Slots::Marks Slots::read_marks(std::uint32_t slot) const {
       marks.confirmed = true;
     }
   }
+  ESPALIER_ASSERT(marks.any && (!marks.confirmed || marks.tried));
   return marks;
 }
 
@@ -126,7 +138,9 @@ void Slots::read_prepared(std::uint32_t block, Marks& marks) const {
 
 Status Slots::add_mark(std::uint32_t slot, Mark kind) {
   const Marks marks = read_marks(slot);
+  ESPALIER_ASSERT(marks.sequence != 0 && (kind == Mark::kTried || kind == Mark::kConfirmed));
   if (marks.end + record_bytes() > flash_.block_bytes()) return Status::kTooLarge;
+  ESPALIER_ASSERT(blank(marks_at(slot) + marks.end, record_bytes()));
   return write_record(marks_at(slot) + marks.end, kind, marks.sequence);
 }
 
@@ -162,6 +176,7 @@ std::uint32_t Slots::counter() const {
 }
 
 Status Slots::raise_counter(std::uint32_t value) {
+  ESPALIER_ASSERT(plan_fits());
   std::uint32_t stored = 0;
   const Status status = read_counter(stored);
   if (status != Status::kOk || value <= stored) return status;
@@ -171,6 +186,7 @@ Status Slots::raise_counter(std::uint32_t value) {
 // Appends to the block that has the largest counter. Erases the other block only when this one is
 // full, so the largest counter is never lost.
 Status Slots::raise_flash_counter(std::uint32_t value) {
+  ESPALIER_ASSERT(own_counter_ == nullptr && value > flash_counter());
   const std::uint32_t size = flash_.block_bytes();
   bool any_first = false, any_second = false;
   const std::uint32_t first = highest(plan_.counters, any_first);
@@ -186,12 +202,14 @@ Status Slots::raise_flash_counter(std::uint32_t value) {
       if (status != Status::kOk) return status;
     }
   }
+  ESPALIER_ASSERT(end + record_bytes() <= size);
   return write_record(block + end, Mark::kCounter, value);
 }
 
 // Checks a slot's image, without regard to its marks.
 Status Slots::examine(std::uint32_t slot, const Expectation& expectation,
                       const Acceptance& acceptance, Image& image) const {
+  ESPALIER_ASSERT(slot < 2);
   Expectation expected = expectation;
   std::uint32_t stored = 0;
   Status status = read_counter(stored);
@@ -208,6 +226,7 @@ Status Slots::examine(std::uint32_t slot, const Expectation& expectation,
 
 // Reads a slot's marks and, unchecked, its image's release.
 void Slots::look(std::uint32_t slot, SlotReport& entry) const {
+  ESPALIER_ASSERT(slot < 2);
   const Marks marks = read_marks(slot);
   entry.sequence = marks.sequence;
   entry.tried = marks.tried;
@@ -233,7 +252,9 @@ void Slots::look(std::uint32_t slot, SlotReport& entry) const {
 }
 
 Status Slots::take(std::uint32_t slot, const Image& image, bool write, BootReport& report) {
+  ESPALIER_ASSERT(slot < 2 && running_ == kNone);
   const SlotReport& chosen = report.slots[slot];
+  ESPALIER_ASSERT(chosen.looked_at && chosen.sequence != 0);
   if (write && !chosen.tried) {
     const Status status = add_mark(slot, Mark::kTried);
     if (status != Status::kOk) return status;
@@ -260,6 +281,7 @@ Status Slots::choose(const Expectation& expectation, const Acceptance& acceptanc
   report.counter_status = read_counter(report.counter);
   for (std::uint32_t slot = 0; slot < 2; ++slot) look(slot, report.slots[slot]);
   std::uint32_t last_resort = kNone;
+  ESPALIER_ASSERT(size_ == 0 && running_ == kNone);
   const std::uint32_t first = newer_slot(report.slots[0], report.slots[1]);
   for (std::uint32_t turn = 0; turn < 2; ++turn) {
     const std::uint32_t slot = turn == 0 ? first : 1 - first;
@@ -280,6 +302,7 @@ Status Slots::choose(const Expectation& expectation, const Acceptance& acceptanc
     report.last_resort = true;
     return take(last_resort, image, write, report);
   }
+  ESPALIER_ASSERT(running_ == kNone);
   image = Image();
   return Status::kNothingToBoot;
 }
@@ -302,6 +325,7 @@ Status Slots::confirm() {
   }
   // Raise the counter last: if power failed between the two writes in the other order, an image
   // with a lower counter could no longer boot as the fall-back. boot() makes up for the raise.
+  ESPALIER_ASSERT(running_ < 2);
   return raise_counter(running_counter_);
 }
 
@@ -318,6 +342,7 @@ Status Slots::begin(std::uint32_t size) {
   Status status = check_size(size);
   if (status != Status::kOk) return status;
   const std::uint32_t slot = other_slot();
+  ESPALIER_ASSERT(slot < 2 && slot != running_);
   // Erase the marks last, so that an interrupted erase leaves marks only beside a broken image.
   for (std::uint32_t k = 0; k < plan_.slot_bytes; k += flash_.block_bytes()) {
     const std::uint32_t block = plan_.slots[slot] + k;
@@ -335,6 +360,7 @@ Status Slots::append(const std::uint8_t* bytes, std::uint32_t size) {
   if (size > size_ - received_) return Status::kTooLarge;
   const std::uint32_t unit = flash_.unit_bytes();
   const std::uint32_t slot = plan_.slots[other_slot()];
+  ESPALIER_ASSERT(received_ <= size_ && size_ <= image_bytes() && other_slot() != running_);
   while (size > 0) {
     const std::uint32_t filled = received_ % unit;
     const std::uint32_t part = size < unit - filled ? size : unit - filled;
@@ -345,6 +371,7 @@ Status Slots::append(const std::uint8_t* bytes, std::uint32_t size) {
     size -= part;
     if (received_ % unit != 0 && received_ != size_) continue;
     const std::uint32_t full = (received_ - 1) / unit * unit;
+    ESPALIER_ASSERT(received_ <= size_ && full + unit <= image_bytes());
     const Status status = flash_.write(slot + full, unit_, unit);
     if (status != Status::kOk) {
       size_ = 0;
@@ -360,6 +387,7 @@ inline Status Slots::complete(const Expectation& expectation, const Acceptance& 
   if (size_ == 0) return Status::kBadArgument;
   if (received_ != size_) return Status::kTruncated;
   const std::uint32_t slot = other_slot();
+  ESPALIER_ASSERT(slot != running_ && size_ <= image_bytes());
   const std::uint32_t size = size_;
   size_ = 0;
   Image image;
@@ -368,6 +396,7 @@ inline Status Slots::complete(const Expectation& expectation, const Acceptance& 
   if (image.size != size) return Status::kMalformed;
   if (running_ != kNone && image.release < running_release_) return Status::kOlderRelease;
   const std::uint32_t other = read_marks(1 - slot).sequence;
+  ESPALIER_ASSERT(running_ == kNone || other != 0);
   return write_record(marks_at(slot), mark, other + 1);
 }
 
@@ -390,6 +419,7 @@ Status Slots::begin_erasing(std::uint32_t size) {
 // In the order of begin(): the marks last.
 Status Slots::erase_next() {
   if (size_ == 0 || received_ != 0) return Status::kBadArgument;
+  ESPALIER_ASSERT(running_ != kNone && erased_ <= plan_.slot_bytes);
   const std::uint32_t size = flash_.block_bytes();
   while (erased_ < plan_.slot_bytes) {
     const std::uint32_t block = plan_.slots[other_slot()] + erased_;

@@ -1,5 +1,6 @@
 #include "firmware/boot/start_counter.h"
 
+#include "espalier/base/assert.h"
 #include "espalier/base/little_endian.h"
 
 namespace espalier {
@@ -15,6 +16,7 @@ std::uint32_t StartCounter::entry_bytes() const {
 }
 
 const std::uint8_t* StartCounter::entry(std::uint32_t block, std::uint32_t index) const {
+  ESPALIER_ASSERT(block < 2 && index < entries());
   return flash_.memory() + offset_ + block * flash_.block_bytes() + index * entry_bytes();
 }
 
@@ -29,6 +31,7 @@ std::uint32_t StartCounter::highest(std::uint32_t block, std::uint32_t& first_fr
     const std::uint32_t number = load_u32(bytes);
     if (number == ~load_u32(bytes + 4) && number > found) found = number;
   }
+  ESPALIER_ASSERT(first_free <= entries());
   return found;
 }
 
@@ -37,6 +40,7 @@ Status StartCounter::next(std::uint32_t& number) {
   const std::uint32_t numbers[2] = {highest(0, first_free[0]), highest(1, first_free[1])};
   const std::uint32_t newest = numbers[1] > numbers[0] ? 1 : 0;
   number = numbers[newest] + 1;
+  ESPALIER_ASSERT(number != 0);
   // The other block is erased before it is used, whatever it has.
   const bool fits = numbers[newest] != 0 && first_free[newest] < entries();
   const std::uint32_t block = fits ? newest : 1 - newest;
@@ -50,6 +54,7 @@ Status StartCounter::next(std::uint32_t& number) {
   store_u32(bytes, number);
   store_u32(bytes + 4, ~number);
   const std::uint32_t at = offset_ + block * flash_.block_bytes() + index * entry_bytes();
+  ESPALIER_ASSERT(index < entries() && at % flash_.unit_bytes() == 0);
   return flash_.write(at, bytes, entry_bytes());
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #include "espalier/base/little_endian.h"
 #include "firmware/image/sha256.h"
@@ -305,11 +306,13 @@ Status check_image(const std::uint8_t* bytes, std::size_t size, const Expectatio
 }
 
 LinkRow Image::link(std::uint32_t index) const {
+  ESPALIER_ASSERT(index < links);
   const std::uint8_t* row = bytes + kImageHeaderBytes + index * kLinkRowBytes;
   return {load_u32(row), load_u16(row + kDeviceAt), load_u16(row + kPortAt)};
 }
 
 ProgramRow Image::program(std::uint32_t index) const {
+  ESPALIER_ASSERT(index < programs);
   return row_at(bytes,
                 bytes + kImageHeaderBytes + links * kLinkRowBytes + index * kProgramRowBytes);
 }
@@ -328,6 +331,7 @@ Status Image::load(std::uint32_t index, DecodedProgram& out) const {
 
 #if ESPALIER_SPARES
 SpareRow Image::spare(std::uint32_t index) const {
+  ESPALIER_ASSERT(index < spares);
   const std::uint8_t* row = spare_rows(*this) + index * kSpareRowBytes;
   const std::uint32_t kind = load_u32(row);
   SpareRow spare{{}, load_u64(row + 12)};
@@ -344,6 +348,7 @@ std::uint32_t Image::find_spare(const Loss& loss) const {
 }
 
 ProgramRow Image::spare_program(std::uint32_t index, std::uint32_t which) const {
+  ESPALIER_ASSERT(index < spares && which <= programs);
   return row_at(bytes, spare_rows(*this) + spares * kSpareRowBytes +
                            (index * (1 + programs) + which) * kProgramRowBytes);
 }
@@ -372,6 +377,7 @@ Status Image::load_spare(std::uint32_t index, std::uint32_t which, DecodedProgra
 
 #if ESPALIER_MAX_SELECTIONS > 0
 Status Image::read_selection(std::uint32_t index, NodeSelection& out) const {
+  ESPALIER_ASSERT(index < selections);
   const std::uint8_t* row = bytes + kImageHeaderBytes + links * kLinkRowBytes +
                             programs * kProgramRowBytes + index * kSelectionRowBytes;
   Status status =

@@ -2,6 +2,7 @@
 // The loader of a node's programs from its image. Freestanding.
 
 #include "collectives/schedule/node_programs.h"
+#include "espalier/base/assert.h"
 #include "firmware/image/image.h"
 
 namespace espalier {
@@ -29,6 +30,7 @@ inline Status load_all(const Image& image, NodePrograms& node) {
   const Status checked = check_spares(image, node.programs[0]);
   if (checked != Status::kOk) return checked;
 #endif
+  ESPALIER_ASSERT(image.programs >= 1 && image.programs <= kMaxPrograms);
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     const Status status = image.load(i, node.programs[i]);
     if (status != Status::kOk) return status;

@@ -1,5 +1,6 @@
 #include "firmware/update/roll_call.h"
 
+#include "espalier/base/assert.h"
 #include "espalier/base/little_endian.h"
 
 #if ESPALIER_UPDATES
@@ -19,6 +20,8 @@ RollCall::RollCall(Endpoint& endpoint, std::uint32_t nodes, const ReleaseState& 
 }
 
 void RollCall::begin_round() {
+  ESPALIER_ASSERT(rounds_ > 0 && status_ == Status::kBusy);
+  ESPALIER_ASSERT((sending_ | receiving_ | unsent_ | unposted_).empty());
   --rounds_;
   if (rounds_ == 0) {
     status_ = Status::kOk;
@@ -32,6 +35,7 @@ void RollCall::begin_round() {
 }
 
 void RollCall::fail(const Cause& cause, std::uint32_t link) {
+  ESPALIER_ASSERT(link < endpoint_->links());
   status_ = cause.status;
   cause_ = cause;
   link_ = link;
@@ -64,6 +68,7 @@ Status RollCall::poll() {
 
 void RollCall::take(const Completion& completion) {
   const std::uint32_t link = completion.link;
+  ESPALIER_ASSERT(link < endpoint_->links());
   Cause cause;
   cause.detector = endpoint_->node();
   cause.peer = endpoint_->peer(link);
@@ -115,6 +120,7 @@ void RollCall::post() {
 }
 
 void RollCall::end_round() {
+  ESPALIER_ASSERT(endpoint_->links() <= kMaxLinks);
   for (std::uint32_t link = 0; link < endpoint_->links(); ++link) {
     const std::uint8_t* bytes = in_[link];
     view_.add(ReleaseView{load_u64(bytes), load_u64(bytes + 8), load_u64(bytes + 16),

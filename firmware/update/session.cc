@@ -1,5 +1,7 @@
 #include "firmware/update/session.h"
 
+#include "espalier/base/assert.h"
+
 #if ESPALIER_UPDATES
 
 namespace espalier {
@@ -17,6 +19,7 @@ void UpdateSession::poll() {
       return;
     }
     case State::kUpdates: {
+      ESPALIER_ASSERT(has_machine_ && update_.has_value());
       const Status status = update_->poll();
       if (status != Status::kBusy) end_update(status);
       return;
@@ -36,6 +39,7 @@ std::uint64_t UpdateSession::next_deadline() const {
 }
 
 void UpdateSession::end(UpdateEnd end, Status status, const Cause& cause) {
+  ESPALIER_ASSERT(state_ != State::kEnded && status != Status::kBusy);
   state_ = State::kEnded;
   end_ = end;
   status_ = status;
@@ -49,6 +53,7 @@ Cause UpdateSession::own_cause(Status status) const {
 
 // The releases of all nodes are known.
 void UpdateSession::settle() {
+  ESPALIER_ASSERT(state_ == State::kJoins && !has_machine_);
   Status status = Status::kOk;
   switch (resolve(roll_call_.view(), plan_.releases)) {
     case Resolution::kRefuse: return end(UpdateEnd::kMixed, Status::kMismatch, {});
@@ -66,6 +71,7 @@ void UpdateSession::settle() {
 }
 
 void UpdateSession::begin_update() {
+  ESPALIER_ASSERT(state_ == State::kJoins && !plan_.settles);
   UpdatePrograms found;
   Status status = find_update_programs(*plan_.image, plan_.origin, found);
   if (status == Status::kOk) {
@@ -83,6 +89,7 @@ void UpdateSession::begin_update() {
 }
 
 void UpdateSession::end_update(Status status) {
+  ESPALIER_ASSERT(state_ == State::kUpdates);
   const Update::Refusal& refusal = update_->refused();
   if (refusal.any) {
     const Cause cause{refusal.status, refusal.node, refusal.node};

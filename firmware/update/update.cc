@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/little_endian.h"
 
 #if ESPALIER_UPDATES
@@ -43,6 +44,7 @@ std::uint64_t Update::next_deadline() const {
 }
 
 Status Update::end(Status status) {
+  ESPALIER_ASSERT(status != Status::kBusy);
   state_ = State::kEnded;
   status_ = status;
   return status;
@@ -88,6 +90,8 @@ Status Update::advance() {
 
 Status Update::start(const Program& program, const void* input, void* output, Type type,
                      std::uint32_t count, State next) {
+  // The nodes run their collectives one after the other.
+  ESPALIER_ASSERT(!runs_ && state_ != State::kEnded && next != State::kEnded);
   Operator op;
   op.op = Op::kMin;
   op.type = type;
@@ -111,6 +115,7 @@ Status Update::start_vote(const Program& program, State next) {
 
 // Whether the vote that is complete was unanimous. Otherwise refusal_ says why not.
 bool Update::passed() {
+  ESPALIER_ASSERT(!runs_);
   refusal_.any = result_[0] != kNoRefusal;
   refusal_.node = result_[0] >> 8;
   refusal_.status = static_cast<Status>(result_[0] & 255);
@@ -152,6 +157,8 @@ Status Update::check_order() const {
 
 // Starts the scatter of the piece at offset_, or the check if there is none.
 Status Update::next_piece() {
+  ESPALIER_ASSERT(order_.piece_bytes != 0 && offset_ % order_.piece_bytes == 0);
+  ESPALIER_ASSERT(offset_ / order_.piece_bytes <= order_.pieces());
   if (offset_ / order_.piece_bytes == order_.pieces()) {
     state_ = State::kChecks;
     return Status::kBusy;
@@ -167,6 +174,7 @@ Status Update::next_piece() {
 
 // The piece is in memory_.output. The first one has the image's header.
 Status Update::take_piece() {
+  ESPALIER_ASSERT(state_ == State::kScatters && !runs_);
   if (offset_ == 0 && own_ == Status::kOk) {
     size_ = load_u32(memory_.output + kImageSizeAt);
     refuse(size_ > order_.image_bytes ? Status::kTooLarge : slots_.begin_erasing(size_));
@@ -176,6 +184,7 @@ Status Update::take_piece() {
 }
 
 void Update::erase() {
+  ESPALIER_ASSERT(state_ == State::kErases && offset_ == 0);
   const Status status = own_ == Status::kOk ? slots_.erase_next() : Status::kOk;
   if (status == Status::kBusy) return;
   refuse(status);
@@ -184,10 +193,13 @@ void Update::erase() {
 
 // A node that refuses still takes part in all collectives, and writes nothing.
 void Update::write() {
+  ESPALIER_ASSERT(state_ == State::kWrites && order_.piece_bytes != 0);
   const std::uint32_t end =
       size_ - offset_ < order_.piece_bytes ? size_ : offset_ + order_.piece_bytes;
   if (own_ == Status::kOk && written_ < end && offset_ < size_) {
     const std::uint32_t bytes = end - written_ < kWriteBytes ? end - written_ : kWriteBytes;
+    ESPALIER_ASSERT(offset_ <= written_ && written_ + bytes <= size_);
+    ESPALIER_ASSERT(written_ - offset_ + bytes <= order_.piece_bytes);
     refuse(slots_.append(memory_.output + (written_ - offset_), bytes));
     written_ += bytes;
     return;
@@ -211,12 +223,14 @@ Status Update::accepts(void* update, const Image& image) {
 }
 
 Status Update::prepare() {
+  ESPALIER_ASSERT(state_ == State::kChecks);
   if (own_ == Status::kOk) refuse(slots_.prepare(expectation_, {accepts, this}));
   return start_vote(*programs_.vote, State::kPrepares);
 }
 
 // All nodes have prepared their images.
 Status Update::try_new() {
+  ESPALIER_ASSERT(state_ == State::kPrepares && own_ == Status::kOk);
   Image image;
   const Status status = slots_.find_prepared(expectation_, {}, image);
   if (status != Status::kOk) return status;
@@ -228,6 +242,7 @@ Status Update::try_new() {
 
 // All nodes run the new programs: the trial is complete.
 Status Update::switch_over() {
+  ESPALIER_ASSERT(state_ == State::kTries && new_vote_ != nullptr);
   const Status status = slots_.switch_over();
   return status == Status::kOk ? start_vote(*new_vote_, State::kSwitches) : status;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/splitmix64.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::fault {
 namespace {
@@ -62,6 +63,7 @@ Status FaultEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   forward.message = state.posted++;
   state.outstanding.push_back({post.context, false, Status::kOk});
   Fault random;
+  ESPALIER_ASSERT(state.outstanding.size() == state.posted - state.polled);
   const Fault* fault = find(link, forward.message, random);
   if (fault == nullptr) {
     hold(link, std::move(forward));
@@ -94,6 +96,7 @@ const Fault* FaultEndpoint::find(std::uint32_t link, std::uint64_t message, Faul
 
 void FaultEndpoint::strike(const Fault& fault, std::uint32_t link, Forward forward) {
   Link& state = links_[link];
+  ESPALIER_ASSERT(link < links_.size() && !state.outstanding.empty());
   switch (fault.kind) {
     case Kind::kDrop: state.outstanding.back().done = true; break;
     case Kind::kDuplicate: {
@@ -153,6 +156,7 @@ void FaultEndpoint::flush(std::uint32_t link) {
     state.forwarded.pop_back();
     if (status == Status::kTooLarge || status == Status::kTryAgain) return;
     Outstanding& outstanding = state.outstanding[state.held.front().message - state.polled];
+    ESPALIER_ASSERT(state.held.front().message >= state.polled);
     outstanding.done = true;
     outstanding.status = status;
     state.held.pop_front();
@@ -179,6 +183,7 @@ bool FaultEndpoint::poll(Completion& completion) {
 // Returns the completion of the link's oldest send, if that is done.
 bool FaultEndpoint::give_sent(std::uint32_t link, Completion& completion) {
   Link& state = links_[link];
+  ESPALIER_ASSERT(state.outstanding.size() <= state.posted - state.polled);
   if (state.outstanding.empty() || !state.outstanding.front().done) return false;
   completion = Completion();
   completion.kind = Completion::Kind::kSent;
@@ -197,6 +202,7 @@ bool FaultEndpoint::take_sent(Completion& completion) {
   const std::uint32_t age = completion.context - static_cast<std::uint32_t>(state.first_forwarded);
   if (age >= state.forwarded.size()) return completion.status != Status::kOk;
   Forward& forward = state.forwarded[age];
+  ESPALIER_ASSERT(completion.link < links_.size());
   completion.context = forward.post.context;
   // Pass on a late mismatch, or one of a message that the caller does not know of, unchanged.
   if (forward.done || forward.duplicate) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/hal/mem/mem_endpoint.h"
 
@@ -92,6 +93,7 @@ class InboxLayout {
   [[nodiscard]] static constexpr std::size_t sender() { return 0; }
   [[nodiscard]] static constexpr std::size_t receiver() { return kLineBytes; }
   [[nodiscard]] static constexpr std::size_t control(std::uint32_t kind) {
+    ESPALIER_ASSERT(kind < kControlKinds);
     return (2 + kind) * kLineBytes;
   }
   [[nodiscard]] static constexpr std::size_t verdicts() { return (2 + kControlKinds) * kLineBytes; }
@@ -115,7 +117,9 @@ class InboxLayout {
 // An inbox in memory: zeros at first. The shape must outlive this object.
 class Inbox {
  public:
-  Inbox(std::uint8_t* memory, const Shape& shape) : memory_(memory), shape_(shape) {}
+  Inbox(std::uint8_t* memory, const Shape& shape) : memory_(memory), shape_(shape) {
+    ESPALIER_ASSERT(reinterpret_cast<std::uintptr_t>(memory) % kLineBytes == 0);
+  }
   [[nodiscard]] SenderLine& sender() const { return at<SenderLine>(InboxLayout::sender()); }
   [[nodiscard]] ReceiverLine& receiver() const { return at<ReceiverLine>(InboxLayout::receiver()); }
   [[nodiscard]] ControlBox& control(std::uint32_t kind) const {
@@ -128,6 +132,7 @@ class Inbox {
     return at<Entry>(layout().entries() + place(message) * sizeof(Entry));
   }
   [[nodiscard]] std::uint8_t* slot(std::uint32_t number) const {
+    ESPALIER_ASSERT(number < shape_.ring);
     return memory_ + layout().slots() + std::size_t{number} * shape_.slot_bytes;
   }
   [[nodiscard]] std::uint8_t* piece(std::uint32_t number) const {

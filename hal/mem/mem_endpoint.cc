@@ -25,7 +25,13 @@ constexpr bool below(std::uint32_t a, std::uint32_t b) {
 std::size_t inbox_bytes(const Shape& shape) { return InboxLayout(shape).bytes(); }
 
 MemEndpoint::MemEndpoint(MemLink* links, std::uint32_t count, const MemConfig& config)
-    : links_(links), count_(count), config_(config) {}
+    : links_(links), count_(count), config_(config) {
+  ESPALIER_ASSERT(std::has_single_bit(config.shape.ring) && config.shape.ring <= 2 * kMaxWindow);
+  ESPALIER_ASSERT(1 <= config.window && config.window <= kMaxWindow);
+  ESPALIER_ASSERT(config.window <= config.shape.ring);
+  ESPALIER_ASSERT(config.shape.slot_bytes % kLineBytes == 0 && config.shape.pieces >= 1);
+  ESPALIER_ASSERT(config.shape.piece_bytes != 0 && config.shape.piece_bytes % kLineBytes == 0);
+}
 
 Inbox MemEndpoint::inbox(const MemLink& link) const { return {link.in_, config_.shape}; }
 Inbox MemEndpoint::outbox(const MemLink& link) const { return {link.out_, config_.shape}; }
@@ -48,6 +54,7 @@ Status MemEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   // A short message that is here is complete at once.
   if (post.size <= config_.shape.slot_bytes) tells = take(link) || tells;
   if (tells) notify(link);
+  check_link(link);
   return Status::kOk;
 }
 
@@ -62,6 +69,7 @@ Status MemEndpoint::post_send(std::uint32_t link, const SendPost& post) {
                                    post.tag, post.context, post.check};
   ++sending.posted;
   if (announce(link)) notify(link);
+  check_link(link);
   return Status::kOk;
 }
 
@@ -93,11 +101,13 @@ void MemEndpoint::release() {
 }
 
 void MemEndpoint::read_in_place(std::uint32_t link) {
+  ESPALIER_ASSERT(link < count_);
   inbox(links_[link]).receiver().reads.store(1, std::memory_order_release);
 }
 
 // What a wait has just moved is not looked for again.
 bool MemEndpoint::poll(Completion& completion) {
+  ESPALIER_ASSERT(turn_ <= count_);
   const bool has_moved = std::exchange(has_moved_, false);
   std::uint32_t number = turn_ < count_ ? turn_ : 0;
   for (std::uint32_t i = 0; i < count_; ++i) {
@@ -153,6 +163,7 @@ bool MemEndpoint::has_control(const MemLink& link) const {
 
 bool MemEndpoint::progress(std::uint32_t number) {
   if (released_) return false;
+  ESPALIER_ASSERT(number < count_);
   MemLink& link = links_[number];
   bool tells = false;
   bool moved = false;
@@ -173,6 +184,7 @@ bool MemEndpoint::progress(std::uint32_t number) {
     moved = moved || link.sending_.streamed != streamed;
   }
   if (tells) notify(number);
+  check_link(number);
   return moved || tells;
 }
 
@@ -180,6 +192,7 @@ bool MemEndpoint::progress(std::uint32_t number) {
 bool MemEndpoint::look(MemLink& link) {
   Receiving& receiving = link.receiving_;
   const Inbox in = inbox(link);
+  ESPALIER_ASSERT(receiving.arrived - receiving.consumed <= config_.shape.ring);
   const std::uint32_t before = receiving.arrived;
   while (receiving.arrived - receiving.consumed < config_.shape.ring &&
          in.entry(receiving.arrived).number.load(std::memory_order_acquire) ==
@@ -224,11 +237,13 @@ bool MemEndpoint::take(std::uint32_t number) {
     MemLink::Receive& post = receiving.posts[receiving.consumed];
     const bool is_granted = below(receiving.consumed, receiving.granted);
     if (is_granted && !drain(number, budget)) break;
+    ESPALIER_ASSERT(is_granted || receiving.granted == receiving.consumed);
     post.mismatched = !is_granted;
     post.check = entry.check;
     in.verdict(receiving.consumed).mismatched.store(is_granted ? 0 : 1, std::memory_order_relaxed);
     ++receiving.consumed;
     in.receiver().consumed.store(receiving.consumed, std::memory_order_release);
+    ESPALIER_ASSERT(receiving.taken == 0);
     if (!is_granted) {
       receiving.granted = receiving.consumed;
       grant(link);
@@ -244,6 +259,8 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
   const Inbox in = inbox(links_[number]);
   const std::uint32_t message = receiving.consumed;
   const MemLink::Receive& post = receiving.posts[message];
+  ESPALIER_ASSERT(below(message, receiving.granted) && below(message, receiving.posted));
+  ESPALIER_ASSERT(receiving.taken <= receiving.posts[message].size);
   if (post.size <= config_.shape.slot_bytes) {
     const Entry& entry = in.entry(message);
     const auto slot = static_cast<std::uint32_t>(entry.place) & (config_.shape.ring - 1);
@@ -262,6 +279,7 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
     ++receiving.drained;
     in.receiver().drained.store(receiving.drained, std::memory_order_release);
     budget -= std::min(budget, size);
+    ESPALIER_ASSERT(receiving.taken <= post.size);
   }
   receiving.taken = 0;
   return true;
@@ -271,6 +289,7 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
 bool MemEndpoint::read(std::uint32_t number, std::uint64_t& budget) {
   Receiving& receiving = links_[number].receiving_;
   const Inbox in = inbox(links_[number]);
+  ESPALIER_ASSERT(below(receiving.consumed, receiving.granted));
   const MemLink::Receive& post = receiving.posts[receiving.consumed];
   if (in.sender().released.load(std::memory_order_acquire) != 0) return false;
   const std::uint8_t* const from =
@@ -279,6 +298,7 @@ bool MemEndpoint::read(std::uint32_t number, std::uint64_t& budget) {
   const std::uint64_t size = std::min(budget, post.size - receiving.taken);
   copy_bytes(post.bytes + receiving.taken, from + receiving.taken, size);
   receiving.taken += size;
+  ESPALIER_ASSERT(receiving.taken <= post.size);
   budget -= size;
   if (receiving.taken < post.size) return false;
   // If any byte was read after the sender's release(), this sees the release, too.
@@ -295,8 +315,10 @@ void MemEndpoint::judge(MemLink& link) {
   const std::uint32_t consumed = out.receiver().consumed.load(std::memory_order_acquire);
   while (below(sending.judged, consumed) && below(sending.judged, sending.announced)) {
     const std::uint32_t number = sending.judged++;
+    ESPALIER_ASSERT(number - sending.reported < config_.window || below(number, sending.reported));
     const std::uint16_t slot = sending.slots[number & (config_.shape.ring - 1)];
     if (slot != Sending::kNoSlot) sending.free_slots[sending.free_count++] = slot;
+    ESPALIER_ASSERT(slot == Sending::kNoSlot || sending.free_count <= sending.used);
     const bool mismatched = out.verdict(number).mismatched.load(std::memory_order_relaxed) != 0;
     if (!below(number, sending.reported)) {
       MemLink::Send& post = sending.posts[number];
@@ -317,6 +339,7 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
   const std::uint32_t before = sending.announced;
   while (below(sending.announced, sending.posted)) {
     const std::uint32_t number = sending.announced;
+    ESPALIER_ASSERT(sending.posted - number <= config_.window);
     MemLink::Send& post = sending.posts[number];
     // A slot that was used is in the caches.
     const std::uint32_t unjudged = number - sending.judged;
@@ -335,6 +358,7 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
       post.done = true;
     } else if (post.size <= config_.shape.slot_bytes) {
       slot = sending.take_slot();
+      ESPALIER_ASSERT(slot < config_.shape.ring);
       entry.place = slot;
       copy_bytes(out.slot(slot), post.bytes, post.size);
       post.done = true;
@@ -344,6 +368,7 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
       entry.place = place + 1;
     }
     sending.contexts[number & (config_.shape.ring - 1)] = post.context;
+    ESPALIER_ASSERT(!(post.done && post.lent));
     sending.slots[number & (config_.shape.ring - 1)] = slot;
     entry.number.store(number + 1, std::memory_order_release);
     ++sending.announced;
@@ -361,6 +386,7 @@ bool MemEndpoint::stream(MemLink& link) {
   std::uint64_t budget = kCopyBudget;
   for (; below(sending.streamed, sending.announced); ++sending.streamed) {
     MemLink::Send& post = sending.posts[sending.streamed];
+    ESPALIER_ASSERT(sending.posted - sending.streamed <= config_.window);
     if (post.done) continue;
     if (post.lent) {
       judge(link);
@@ -373,6 +399,7 @@ bool MemEndpoint::stream(MemLink& link) {
     judge(link);
     if (post.done) continue;
     const bool takes_turns = pieces_take_turns_ && post.size > config_.shape.piece_bytes;
+    ESPALIER_ASSERT(sending.given <= post.size && !post.lent);
     while (sending.given < post.size) {
       const std::uint32_t drained = out.receiver().drained.load(std::memory_order_acquire);
       if (!takes_turns && sending.given == 0 && drained == sending.filled) {
@@ -387,6 +414,7 @@ bool MemEndpoint::stream(MemLink& link) {
       out.sender().filled.store(sending.filled, std::memory_order_release);
       budget -= std::min(budget, size);
     }
+    ESPALIER_ASSERT(sending.given <= post.size);
     if (sending.given < post.size) break;
     sending.given = 0;
     post.done = true;
@@ -395,6 +423,7 @@ bool MemEndpoint::stream(MemLink& link) {
 }
 
 bool MemEndpoint::next(std::uint32_t number, Completion& completion) {
+  ESPALIER_ASSERT(number < count_);
   MemLink& link = links_[number];
   completion.link = number;
   return (has_control(link) && next_control(link, completion)) ||
@@ -432,6 +461,7 @@ bool MemEndpoint::next_message(MemLink& link, Completion& completion) const {
   Sending& sending = link.sending_;
   completion.status = Status::kOk;
   if (below(receiving.reported, receiving.consumed)) {
+    receiving.check_invariants(config_.window, config_.shape.ring);
     const MemLink::Receive& post = receiving.posts[receiving.reported++];
     completion.kind = Completion::Kind::kReceived;
     completion.context = post.context;
@@ -440,6 +470,7 @@ bool MemEndpoint::next_message(MemLink& link, Completion& completion) const {
     return true;
   }
   if (below(sending.reported, sending.streamed)) {
+    sending.check_invariants(config_.window, config_.shape.ring);
     const MemLink::Send& post = sending.posts[sending.reported++];
     completion.kind = Completion::Kind::kSent;
     completion.context = post.context;

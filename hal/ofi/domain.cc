@@ -51,6 +51,7 @@ espalier::Result<void> Domain::open(const std::string& provider, const std::stri
 espalier::Result<void> Domain::open_all(const std::string& provider,
                                         const std::string& local_address,
                                         const Capacity& capacity) {
+  ESPALIER_ASSERT(info_ == nullptr && ports_.empty() && capacity.ports >= 1);
   if (binds_address(provider)) {
     if (auto free = check_free_files(kEndpointFiles, "an endpoint"); !free) return free;
   }
@@ -83,6 +84,8 @@ espalier::Result<void> Domain::open_all(const std::string& provider,
 }
 
 espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& capacity) {
+  ESPALIER_ASSERT(port < ports_.size() && ports_[port].endpoint == nullptr);
+  ESPALIER_ASSERT(ports_[port].addresses == nullptr);
   fi_av_attr av = {};
   av.type = FI_AV_TABLE;
   av.count = capacity.peers + 1;
@@ -96,6 +99,7 @@ espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& cap
 
 espalier::Result<std::uint32_t> Domain::add_port(std::size_t peers) {
   const LibfabricCall mark;
+  ESPALIER_ASSERT(can_be_shared());
   std::uint32_t port = 1;
   while (port < ports_.size() && ports_[port].endpoint != nullptr) ++port;
   if (port == ports_.size()) ports_.emplace_back();
@@ -108,6 +112,7 @@ espalier::Result<std::uint32_t> Domain::add_port(std::size_t peers) {
 
 void Domain::close_port(std::uint32_t port) {
   const LibfabricCall mark;
+  ESPALIER_ASSERT(port < ports_.size());
   Port& closed = ports_[port];
   if (closed.endpoint != nullptr) fi_close(&closed.endpoint->fid);
   if (closed.addresses != nullptr) fi_close(&closed.addresses->fid);
@@ -117,6 +122,7 @@ void Domain::close_port(std::uint32_t port) {
 
 // In all socket addresses of IP, the number follows two bytes, most significant byte first.
 std::uint32_t Domain::socket_port(std::uint32_t port) const {
+  ESPALIER_ASSERT(port < ports_.size() && ports_[port].name.size() >= 4);
   const std::string& name = ports_[port].name;
   return std::uint32_t{static_cast<std::uint8_t>(name[2])} << 8 |
          static_cast<std::uint8_t>(name[3]);
@@ -124,6 +130,7 @@ std::uint32_t Domain::socket_port(std::uint32_t port) const {
 
 bool Domain::insert_socket(const std::string& address, std::uint32_t number, Target& target) {
   char name[64];
+  ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
   if (address.size() < 4 || address.size() > sizeof(name)) return false;
   std::memcpy(name, address.data(), address.size());
   if constexpr (!kIsLittleEndian) std::swap(name[0], name[1]);
@@ -134,6 +141,7 @@ bool Domain::insert_socket(const std::string& address, std::uint32_t number, Tar
 }
 
 int Domain::open_endpoint(std::uint32_t port) {
+  ESPALIER_ASSERT(port < ports_.size());
   fid_ep*& endpoint = ports_[port].endpoint;
   int code = fi_endpoint(domain_, info_, &endpoint, nullptr);
   if (code != 0) {
@@ -169,6 +177,7 @@ std::string Domain::converted(std::string name) const {
 
 void Domain::restart() {
   const LibfabricCall mark;
+  ESPALIER_ASSERT(info_ != nullptr);
   void* const source = info_->src_addr;
   const std::size_t source_bytes = info_->src_addrlen;
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
@@ -243,6 +252,7 @@ void Domain::close() {
 
 espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
   const std::string name = converted(address);
+  ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
   const LibfabricCall mark;
   const int inserted =
       fi_av_insert(ports_[target.port].addresses, name.data(), 1, &target.peer, 0, nullptr);
@@ -252,6 +262,7 @@ espalier::Result<void> Domain::insert(const std::string& address, Target& target
 
 bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {
   const std::uint64_t access = FI_REMOTE_WRITE | (registers_local_memory() ? FI_WRITE : 0);
+  ESPALIER_ASSERT(out.region == nullptr && size > 0);
   // A random key each time: no stranger guesses it, and a write under an old key never reaches new
   // memory. Providers with FI_MR_PROV_KEY choose the key themselves.
   int code = -FI_ENOKEY;
@@ -273,6 +284,7 @@ bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out)
 
 void Domain::end_registration(Registration& registration) {
   const LibfabricCall mark;
+  ESPALIER_ASSERT(registration.region != nullptr && domain_ != nullptr);
   std::erase_if(local_,
                 [&](const LocalMemory& each) { return each.region == registration.region; });
   fi_close(&registration.region->fid);
@@ -295,6 +307,7 @@ fid_mr* Domain::local_region(const void* bytes, std::size_t size) const {
 
 template <typename Call>
 Domain::Result Domain::write_from(std::uint32_t port, Call call) {
+  ESPALIER_ASSERT(port < ports_.size());
   fid_ep* const endpoint = ports_[port].endpoint;
   if (endpoint == nullptr) return Result::kFailed;
   const LibfabricCall mark;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/result.h"
 
 namespace espalier::ofi {
@@ -53,7 +54,10 @@ class Domain {
     fi_addr_t peer = 0;
   };
   // Returns the port's name in libfabric, as it travels. Its peers insert() it.
-  [[nodiscard]] std::string name(std::uint32_t port) const { return converted(ports_[port].name); }
+  [[nodiscard]] std::string name(std::uint32_t port) const {
+    ESPALIER_ASSERT(port < ports_.size());
+    return converted(ports_[port].name);
+  }
   // Whether libfabric's objects and connections may be shared by endpoints: its names are those of
   // sockets, and wait() works.
   [[nodiscard]] bool can_be_shared() const { return wake_ >= 0; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "espalier/base/assert.h"
 #include "espalier/base/link_set.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/authentication.h"
@@ -75,6 +76,7 @@ struct EndpointState {
       lane.target.port = routed ? 0 : lane.index;
       if (shared != nullptr) lane.id = shared->add_lane(*parts, lane.index);
     }
+    ESPALIER_ASSERT(lanes.size() <= kMaxLinks && links.size() <= lanes.size());
   }
   // Makes the contexts of all lanes that have none.
   void add_contexts() {
@@ -84,6 +86,7 @@ struct EndpointState {
                           static_cast<std::uint32_t>(i / layout.ring()),
                           static_cast<std::uint32_t>(i % layout.ring())});
     }
+    ESPALIER_ASSERT(contexts.size() == lanes.size() * layout.ring());
   }
   // Whether messages of this size carry a code of their payload. What a peer writes into a slot is
   // always covered, because someone who reads the traffic of a network sees the slots' key; the key
@@ -123,10 +126,12 @@ struct EndpointState {
     lane.long_target.port = long_port.port;
     if (!domain->insert_socket(lane.remote_name, number, lane.long_target)) return false;
     lane.long_port = number;
+    ESPALIER_ASSERT(long_port.port != 0);
     lane.long_epoch = long_port.epoch;
     return true;
   }
   [[nodiscard]] Domain::Target long_target(const Lane& lane) const {
+    ESPALIER_ASSERT(shared == nullptr || long_port.port != 0);
     return shared == nullptr ? lane.target : lane.long_target;
   }
   [[nodiscard]] std::uint64_t position(std::uint64_t number) const {
@@ -134,7 +139,21 @@ struct EndpointState {
   }
   // Returns the greatest number below `limit` that uses `position`.
   [[nodiscard]] std::uint64_t last_before(std::uint64_t limit, std::uint64_t position) const {
+    ESPALIER_ASSERT(position < layout.ring() && position < limit);
     return limit - 1 - ((limit - 1 - position) & (layout.ring() - 1));
+  }
+  // Asserts what holds of a lane between two calls.
+  void check_lane([[maybe_unused]] const Lane& lane) const {
+    ESPALIER_ASSERT(lane.index < lanes.size() && &lane == &lanes[lane.index]);
+    ESPALIER_ASSERT(lane.link < links.size() && links[lane.link].first_lane <= lane.index);
+    lane.out.check_invariants(layout.ring());
+    lane.in.check_invariants(layout.ring());
+    ESPALIER_ASSERT(!lane.outbox.credit || lane.in.credited != lane.in.consumed);
+    ESPALIER_ASSERT((lane.outbox.withdrawn & ~all_positions(layout.ring())) == 0);
+    ESPALIER_ASSERT((lane.outbox.rejected & ~all_positions(layout.ring())) == 0);
+    ESPALIER_ASSERT((lane.outbox.clear_to_send & ~all_positions(layout.ring())) == 0);
+    ESPALIER_ASSERT(lane.outbox.controls < bit(kControlKinds));
+    ESPALIER_ASSERT(lane.unread_controls < bit(kControlKinds));
   }
 };
 

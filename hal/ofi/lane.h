@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "espalier/base/assert.h"
 #include "espalier/hal/endpoint.h"
 #include "hal/ofi/authentication.h"
 #include "hal/ofi/config_check.h"
@@ -18,6 +19,11 @@ namespace espalier::ofi {
 
 [[nodiscard]] constexpr std::uint64_t bit(std::uint64_t position) {
   return std::uint64_t{1} << position;
+}
+
+// Returns the set of all positions of a ring.
+[[nodiscard]] constexpr std::uint64_t all_positions(std::uint32_t ring) {
+  return ring == kMaxRing ? ~std::uint64_t{0} : bit(ring) - 1;
 }
 
 struct Outgoing {
@@ -52,6 +58,15 @@ struct Outgoing {
   MessageHeader large_header;
   std::uint64_t header_of = 0;                            // number of that message + 1
   std::array<std::uint32_t, kMaxRing> slot_cookies = {};  // of the last eager message per position
+
+  // Asserts the order of the counters, and that no bit is beyond the ring.
+  void check_invariants([[maybe_unused]] std::uint32_t ring) const {
+    ESPALIER_ASSERT(reported <= sent && sent <= posted);
+    ESPALIER_ASSERT(posted - reported <= ring);
+    ESPALIER_ASSERT(requested_below <= posted && request_of <= posted && header_of <= posted);
+    ESPALIER_ASSERT(((clear_to_send | in_slot | may_mismatch) & ~all_positions(ring)) == 0);
+    ESPALIER_ASSERT(((writing | own_bytes | late_mismatch) & ~all_positions(ring)) == 0);
+  }
 };
 
 struct Incoming {
@@ -89,6 +104,15 @@ struct Incoming {
   std::uint64_t credited = 0;    // the count of consumed messages that the peer knows
   bool slot_consumed = false;    // an eager message was consumed since that count
   std::uint64_t unexpected = 0;  // one bit per position: kUnexpected must be reported
+
+  // Asserts the order of the counters, and that no bit is beyond the ring.
+  void check_invariants([[maybe_unused]] std::uint32_t ring) const {
+    ESPALIER_ASSERT(reported <= consumed && consumed <= posted);
+    ESPALIER_ASSERT(posted - reported <= ring);
+    ESPALIER_ASSERT(credited <= consumed);
+    ESPALIER_ASSERT(!slot_consumed || credited != consumed);
+    ESPALIER_ASSERT((unexpected & ~all_positions(ring)) == 0);
+  }
 };
 
 // The announcements that the peer still needs. They are written as soon as libfabric has room.

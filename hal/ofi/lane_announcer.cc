@@ -18,6 +18,7 @@ Opcode opcode_of(ControlKind kind) {
 
 bool LaneAnnouncer::push_greeting(Lane& lane) {
   if (!lane.outbox.greeting) return true;
+  ESPALIER_ASSERT(lane.index < state_.lanes.size());
   GreetingEntry entry = {state_.config.node, lane.index, lane.hello_received ? 1U : 0U, lane.id, 0};
   entry.code = state_.authentication.entry_code(lane.send_key, Opcode::kGreeting, &entry,
                                                 kCovered<GreetingEntry>);
@@ -28,6 +29,7 @@ bool LaneAnnouncer::push_greeting(Lane& lane) {
 
 bool LaneAnnouncer::push_controls(Lane& lane) {
   Outbox& outbox = lane.outbox;
+  ESPALIER_ASSERT(lane.is_open && outbox.controls < bit(kControlKinds));
   if (outbox.hello) {
     if (!writer_.write_immediate(lane, Opcode::kHello, 0)) return false;
     outbox.hello = false;
@@ -42,6 +44,7 @@ bool LaneAnnouncer::push_controls(Lane& lane) {
 
 bool LaneAnnouncer::push_goodbye(Lane& lane) {
   if (!lane.outbox.goodbye) return true;
+  ESPALIER_ASSERT(lane.is_open);
   if (!writer_.write_immediate(lane, Opcode::kGoodbye, 0)) return false;
   lane.outbox.goodbye = false;
   return true;
@@ -72,16 +75,19 @@ bool LaneAnnouncer::push_answers(Lane& lane) {
     const auto position = static_cast<std::uint64_t>(std::countr_zero(outbox.withdrawn));
     const std::uint64_t number = state_.last_before(lane.out.sent, position);
     if (!writer_.write_immediate(lane, Opcode::kWithdrawn, number)) return false;
+    ESPALIER_ASSERT(number < lane.out.sent);
     outbox.withdrawn &= ~bit(position);
   }
   while (outbox.rejected != 0) {
     const auto position = static_cast<std::uint64_t>(std::countr_zero(outbox.rejected));
     const std::uint64_t number = state_.last_before(lane.in.consumed, position);
+    ESPALIER_ASSERT(number < lane.in.consumed);
     if (!writer_.write_immediate(lane, Opcode::kRejected, number)) return false;
     outbox.rejected &= ~bit(position);
   }
   if (outbox.credit) {
     const std::uint64_t count = lane.in.consumed;
+    ESPALIER_ASSERT(lane.in.credited < count);
     if (!writer_.write_immediate(lane, Opcode::kCredit, count)) return false;
     count_credited(lane, static_cast<std::uint32_t>(count));
   }
@@ -95,7 +101,9 @@ bool LaneAnnouncer::push_clear_to_send(Lane& lane) {
     std::uint64_t number = in.consumed;
     while ((lane.outbox.clear_to_send & bit(state_.position(number))) == 0) ++number;
     const std::uint64_t position = state_.position(number);
+    ESPALIER_ASSERT(number < in.posted);
     const Incoming::Post& post = in.posts[position];
+    ESPALIER_ASSERT(in.posts[position].size > state_.config.eager_bytes);
     ClearToSendEntry entry = {post.tag,
                               post.size,
                               post.address,
@@ -124,6 +132,7 @@ bool LaneAnnouncer::push_clear_to_send(Lane& lane) {
 void LaneAnnouncer::count_credited(Lane& lane, std::uint32_t count) {
   Incoming& in = lane.in;
   in.credited = in.consumed - (static_cast<std::uint32_t>(in.consumed) - count);
+  ESPALIER_ASSERT(in.credited <= in.consumed);
   if (in.credited != in.consumed) return;
   in.slot_consumed = false;
   lane.outbox.credit = false;

@@ -132,6 +132,7 @@ Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
   state_.add_link(node, 1, 1, true);
   state_.add_contexts();
   Lane& added = state_.lanes.back();
+  ESPALIER_ASSERT(added.peer == node && added.link + 1 == state_.links.size());
   added.target = lane.target;
   added.remote_base = lane.remote_base;
   added.remote_key = lane.remote_key;
@@ -144,6 +145,7 @@ Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
   added.outbox.goodbye = state_.has_departed;
   added.send_key = lane.send_key;
   added.receive_key = lane.receive_key;
+  state_.check_lane(added);
   return added.link;
 }
 
@@ -155,6 +157,7 @@ Result<void> LaneConnector::start_links(std::span<const std::uint32_t> links) {
                   std::to_string(link));
     }
     Lane& lane = state_.lanes[state_.links[link].first_lane];
+    ESPALIER_ASSERT(lane.link == link);
     if (lane.connect_until_ns != 0) continue;
     lane.connect_until_ns = time_ns + state_.config.connect_deadline_ns;
     if (lane.hello_received) continue;
@@ -172,7 +175,9 @@ void LaneConnector::repeat_greetings() {
   const std::uint64_t time_ns = monotonic_ns();
   state_.greeting.for_each([&](std::uint32_t index) {
     Lane& lane = state_.lanes[index];
+    ESPALIER_ASSERT(!lane.is_open);
     if (time_ns < lane.greet_again_at_ns) return;
+    ESPALIER_ASSERT(lane.greet_delay_ns != 0);
     lane.greet_delay_ns = std::min(2 * lane.greet_delay_ns, kMaxGreetDelayNs);
     lane.greet_again_at_ns = time_ns + lane.greet_delay_ns;
     lane.outbox.greeting = true;
@@ -222,6 +227,7 @@ void LaneConnector::greeting_arrived(std::uint32_t node) {
   }
   if (lane == nullptr && make_link(node)) lane = find_lane(node);
   if (lane == nullptr) return;
+  ESPALIER_ASSERT(lane->peer == node);
   lane->remote_lane = entry.lane;
   lane->remote_id = entry.id;
   lane->is_open = true;
@@ -309,6 +315,7 @@ Result<bool> LaneConnector::check() {
 Result<bool> LaneConnector::check_links(std::span<const std::uint32_t> links) {
   bool all = true;
   for (const std::uint32_t link : links) {
+    ESPALIER_ASSERT(link < state_.links.size());
     const Lane& lane = state_.lanes[state_.links[link].first_lane];
     const auto one = connected(lane, lane.connect_until_ns);
     if (!one) return one;

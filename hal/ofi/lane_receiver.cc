@@ -19,8 +19,10 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
   if (state_.released || from.in.lanes == 0) return Status::kBadArgument;
   if (from.in.outstanding >= state_.config.window) return Status::kTooLarge;
   Lane& lane = state_.lanes[from.first_lane + from.in.post_lane];
+  ESPALIER_ASSERT(lane.link == link && from.in.post_lane < from.in.lanes);
   Incoming& in = lane.in;
   const std::uint64_t position = state_.position(in.posted);
+  ESPALIER_ASSERT(in.posted - in.reported < state_.layout.ring());
   Incoming::Post& mine = in.posts[position];
   mine = {post.bytes, post.size, post.tag, 0, 0, post.context, 0, Status::kOk};
   if (post.size > state_.config.eager_bytes) {
@@ -40,6 +42,7 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
   in.unexpected &= ~bit(position);
   consume(lane);
   sender_.push(lane);
+  state_.check_lane(lane);
   return Status::kOk;
 }
 
@@ -75,6 +78,7 @@ void LaneReceiver::control_arrived(Lane& lane, ControlKind kind, Opcode opcode) 
   ControlEntry entry;
   std::memcpy(&entry, state_.arena.get() + state_.layout.control(lane.index, kind), sizeof(entry));
   const auto index = static_cast<std::uint32_t>(kind);
+  ESPALIER_ASSERT(index < kControlKinds && lane.index < state_.lanes.size());
   if (entry.code !=
       state_.authentication.entry_code(lane.receive_key, opcode, &entry, kCovered<ControlEntry>)) {
     // Without a secret, a newer control may be arriving; its own immediate data follows.
@@ -109,12 +113,14 @@ void LaneReceiver::message_arrived(Lane& lane, const Immediate& immediate) {
   const std::uint64_t position = state_.position(number);
   const bool posted = number < in.posted;
   if (!read_arrival(lane, immediate, number, posted)) return;
+  ESPALIER_ASSERT(in.arrivals[position].what != Incoming::What::kNothing);
   const Incoming::What what = in.arrivals[position].what;
   if (posted) {
     consume(lane);
   } else if (what == Incoming::What::kEager || what == Incoming::What::kRequestToSend) {
     in.unexpected |= bit(position);
     state_.to_report.insert(lane.index);
+    ESPALIER_ASSERT(in.posted <= number);
   }
 }
 
@@ -122,6 +128,7 @@ bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uin
                                 bool posted) {
   const std::uint64_t position = state_.position(number);
   Incoming::Arrival& arrival = lane.in.arrivals[position];
+  ESPALIER_ASSERT(posted == (number < lane.in.posted));
   const auto authentic = [&](const void* bytes, std::size_t size) {
     const std::uint64_t code =
         state_.authentication.word_code(lane.receive_key, immediate.opcode, number, bytes, size);
@@ -185,11 +192,13 @@ void LaneReceiver::consume(Lane& lane) {
     state_.to_push.insert(lane.index);
   }
   if (lane.outbox.rejected != 0) state_.to_push.insert(lane.index);
+  state_.check_lane(lane);
 }
 
 // Ends the next receive if its message has arrived or is known not to match; false otherwise.
 bool LaneReceiver::consume_next(Lane& lane) {
   Incoming& in = lane.in;
+  ESPALIER_ASSERT(in.consumed < in.posted && in.reported <= in.consumed);
   const std::uint64_t position = state_.position(in.consumed);
   Incoming::Arrival& arrival = in.arrivals[position];
   Incoming::Post& post = in.posts[position];
@@ -209,6 +218,7 @@ bool LaneReceiver::consume_next(Lane& lane) {
       break;
     case Incoming::What::kEager:
       in.slot_consumed = true;
+      ESPALIER_ASSERT(arrival.size <= state_.config.eager_bytes);
       if (matches(arrival, post.tag, post.size)) {
         const std::byte* bytes =
             state_.arena.get() + state_.layout.slot(lane.index, position) + sizeof(MessageHeader);

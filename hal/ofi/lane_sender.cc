@@ -20,12 +20,15 @@ Status LaneSender::post(std::uint32_t link, const SendPost& post) {
   if (state_.released || to.out.lanes == 0) return Status::kBadArgument;
   if (to.out.outstanding >= state_.config.window) return Status::kTooLarge;
   Lane& lane = state_.lanes[to.first_lane + to.out.post_lane];
+  ESPALIER_ASSERT(lane.link == link && to.out.post_lane < to.out.lanes);
   Outgoing& out = lane.out;
+  ESPALIER_ASSERT(out.posted - out.reported < state_.layout.ring());
   out.posts[state_.position(out.posted)] = {post.bytes,   post.size, post.tag,   post.check,
                                             post.context, false,     Status::kOk};
   ++out.posted;
   to.out.count_posted();
   push(lane);
+  state_.check_lane(lane);
   return Status::kOk;
 }
 
@@ -33,6 +36,7 @@ Status LaneSender::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint32_t>(control.kind);
   if (link >= state_.links.size() || kind >= kControlKinds) return Status::kBadArgument;
   Lane& lane = state_.lanes[state_.links[link].first_lane];
+  ESPALIER_ASSERT(lane.link == link);
   // No peer awaits a control on a link that is not connected.
   if (!lane.is_open && lane.connect_until_ns == 0) return Status::kOk;
   lane.outbox.control[kind] = control;
@@ -60,8 +64,10 @@ bool LaneSender::push_messages(Lane& lane) {
   Outgoing& out = lane.out;
   while (out.sent < out.posted) {
     const std::uint64_t number = out.sent;
+    ESPALIER_ASSERT(out.posted - number <= state_.layout.ring());
     const bool large = out.posts[state_.position(number)].size > state_.config.eager_bytes;
     if (!(large ? send_large(lane, number) : send_eager(lane, number))) return false;
+    ESPALIER_ASSERT(out.sent == number || out.sent == number + 1);
     if (out.sent == number) return true;  // It waits for the peer.
   }
   return true;
@@ -71,6 +77,7 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(number);
   Outgoing::Post& post = out.posts[position];
+  ESPALIER_ASSERT(number == out.sent && post.size <= state_.config.eager_bytes && !post.done);
   // The peer's receive is large: a mismatch.
   if ((out.clear_to_send & bit(position)) != 0) return withdraw(lane, number);
   const bool free =
@@ -116,6 +123,7 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(number);
   Outgoing::Post& post = out.posts[position];
+  ESPALIER_ASSERT(number == out.sent && post.size > state_.config.eager_bytes && !post.done);
   if ((out.clear_to_send & bit(position)) == 0) {
     if (out.requested_below > number || !is_request_due(lane, number)) return true;
     const RequestToSendEntry entry = {post.tag, post.size};
@@ -180,6 +188,7 @@ void LaneSender::push_requests() {
   const std::uint64_t time_ns = monotonic_ns();
   state_.requesting.for_each([&](std::uint32_t index) {
     Lane& lane = state_.lanes[index];
+    ESPALIER_ASSERT(lane.out.request_of == lane.out.sent + 1);
     if (time_ns < lane.out.request_at_ns) return;
     state_.requesting.erase(index);
     push(lane);
@@ -199,6 +208,7 @@ bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSend
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(number);
   Outgoing::Post& post = out.posts[position];
+  ESPALIER_ASSERT(number == out.sent && clear.size == post.size && clear.tag == post.tag);
   const std::uint64_t code = state_.authentication.word_code(
       lane.send_key, opcode, number, header, header != nullptr ? sizeof(*header) : 0);
   const Immediate immediate = {opcode, lane.remote_id, static_cast<std::uint8_t>(number), code};
@@ -224,6 +234,7 @@ bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSend
 bool LaneSender::withdraw(Lane& lane, std::uint64_t number) {
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(number);
+  ESPALIER_ASSERT(number == out.sent && number < out.posted);
   out.clear_to_send &= ~bit(position);
   out.in_slot &= ~bit(position);
   out.may_mismatch &= ~bit(position);
@@ -235,6 +246,9 @@ bool LaneSender::withdraw(Lane& lane, std::uint64_t number) {
 }
 
 void LaneSender::count_sent(Lane& lane) {
+  ESPALIER_ASSERT(lane.out.sent < lane.out.posted);
+  ESPALIER_ASSERT(lane.out.posts[state_.position(lane.out.sent)].done ||
+                  (lane.out.writing & bit(state_.position(lane.out.sent))) != 0);
   ++lane.out.sent;
   state_.requesting.erase(lane.index);
   state_.to_report.insert(lane.index);
@@ -242,6 +256,8 @@ void LaneSender::count_sent(Lane& lane) {
 
 void LaneSender::write_completed(Lane& lane, std::uint32_t position) {
   Outgoing& out = lane.out;
+  ESPALIER_ASSERT(position < state_.layout.ring());
+  ESPALIER_ASSERT(state_.released || (out.writing & bit(position)) != 0);
   out.writing &= ~bit(position);
   if ((out.own_bytes & bit(position)) != 0 && !state_.released) {
     SharedFabric::end_message(state_.long_port);
@@ -249,6 +265,7 @@ void LaneSender::write_completed(Lane& lane, std::uint32_t position) {
     state_.to_report.insert(lane.index);
   }
   if (out.sent < out.posted) state_.to_push.insert(lane.index);
+  state_.check_lane(lane);
 }
 
 void LaneSender::write_failed(Lane& lane) {
@@ -328,6 +345,7 @@ void LaneSender::rejection_arrived(Lane& lane, const Immediate& immediate) {
 void LaneSender::mismatch_after_send(Lane& lane, std::uint64_t number) {
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(number);
+  ESPALIER_ASSERT(number < out.sent && position < state_.layout.ring());
   const bool replaced = number + state_.layout.ring() < out.sent;
   if (replaced || (out.may_mismatch & bit(position)) == 0) return;
   out.may_mismatch &= ~bit(position);

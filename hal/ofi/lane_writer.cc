@@ -18,10 +18,14 @@ bool LaneWriter::write_message(Lane& lane, Domain::Target to, const Immediate& i
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(out.sent);
   const std::uint64_t data = pack(immediate);
+  ESPALIER_ASSERT(lane.is_open && out.sent < out.posted);
   // What is pending on a port for long messages is known by its completion.
   const bool has_completion = size > domain.inject_bytes() || to.port != lane.target.port;
   if (!has_completion) return accepted(lane, domain.inject(to, bytes, size, data, address, key));
+  ESPALIER_ASSERT((out.writing & bit(position)) == 0);
   WriteContext& context = state_.contexts[lane.index * state_.layout.ring() + position];
+  ESPALIER_ASSERT(context.lane == lane.index && context.position == position);
+  ESPALIER_ASSERT(context.owner == state_.parts);
   if (!accepted(lane, domain.write(to, bytes, size, data, address, key, &context))) return false;
   out.writing |= bit(position);
   return true;
@@ -29,17 +33,20 @@ bool LaneWriter::write_message(Lane& lane, Domain::Target to, const Immediate& i
 
 bool LaneWriter::write_entry(Lane& lane, const Immediate& immediate, std::uint64_t offset,
                              const void* bytes, std::size_t size) {
+  ESPALIER_ASSERT(lane.is_open && lane.remote_lane < kMaxLinks);
   return accepted(lane, state_.domain->inject(lane.target, bytes, size, pack(immediate),
                                               lane.remote_base + offset, lane.remote_key));
 }
 
 bool LaneWriter::write_header(Lane& lane, Domain::Target to, std::uint64_t offset,
                               const void* bytes, std::size_t size) {
+  ESPALIER_ASSERT(lane.is_open && size == sizeof(MessageHeader));
   return accepted(lane, state_.domain->inject_silently(to, bytes, size, lane.remote_base + offset,
                                                        lane.remote_key));
 }
 
 bool LaneWriter::write_greeting(Lane& lane, const GreetingEntry& entry) {
+  ESPALIER_ASSERT(entry.node == state_.config.node);
   const std::uint64_t offset =
       greeting_offset(lane.remote_member, entry.node, lane.remote_greetings_count);
   return accepted(

@@ -87,9 +87,11 @@ Result<void> LibfabricEndpoint::open_domain(bool is_routed) {
 Result<void> LibfabricEndpoint::make_arena() {
   state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
   const std::size_t lanes = max_lanes();
+  ESPALIER_ASSERT(state_.layout.ring() <= kMaxRing && state_.config.window <= state_.layout.ring());
   state_.contexts.reserve(lanes * state_.layout.ring());
   if (state_.shared != nullptr) state_.shared->add_contexts(*parts_);
   state_.add_contexts();
+  ESPALIER_ASSERT(state_.contexts.size() == state_.lanes.size() * state_.layout.ring());
   const std::uint64_t bytes =
       state_.layout.bytes(static_cast<std::uint32_t>(std::max<std::size_t>(lanes, 1)));
   state_.arena = Pages(bytes);

@@ -68,6 +68,7 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
     return static_cast<std::uint32_t>(state_.links.size());
   }
   [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override {
+    ESPALIER_ASSERT(link < state_.links.size());
     return state_.lanes[state_.links[link].first_lane].peer;
   }
   [[nodiscard]] std::uint32_t window() const override { return state_.config.window; }

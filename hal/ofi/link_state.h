@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::ofi {
 
 // One direction of a link. Messages are assigned to the link's lanes round robin, so both ends know
@@ -14,13 +16,22 @@ struct LinkDirection {
                                   // first lane
   std::uint32_t report_lane = 0;  // carries the next message to be reported
 
+  // Asserts that the lanes take turns: the message to report was posted `outstanding` ago.
+  void check_invariants() const {
+    ESPALIER_ASSERT(post_lane < lanes && report_lane < lanes);
+    ESPALIER_ASSERT((report_lane + outstanding) % lanes == post_lane);
+  }
   void count_posted() {
+    ESPALIER_ASSERT(lanes > 0);
     ++outstanding;
     if (++post_lane == lanes) post_lane = 0;
+    check_invariants();
   }
   void count_reported() {
+    ESPALIER_ASSERT(outstanding > 0);
     --outstanding;
     if (++report_lane == lanes) report_lane = 0;
+    check_invariants();
   }
 };
 

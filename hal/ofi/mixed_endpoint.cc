@@ -171,6 +171,7 @@ void MixedEndpoint::adopt() {
       numbers.push_back(links() - 1);
     }
   }
+  ESPALIER_ASSERT(numbers_[kMemory].size() + numbers_[kFabric].size() == links_.size());
 }
 
 Result<std::uint32_t> MixedEndpoint::add_link(std::uint32_t node) {
@@ -180,6 +181,7 @@ Result<std::uint32_t> MixedEndpoint::add_link(std::uint32_t node) {
   const auto link = owner(part)->add_link(node);
   if (!link) return link;
   adopt();
+  ESPALIER_ASSERT(*link < numbers_[part].size());
   return numbers_[part][*link];
 }
 
@@ -249,7 +251,9 @@ bool MixedEndpoint::poll(Completion& completion) {
     const bool found = of(part).poll(completion);
     adopt();
     if (!found) continue;
+    ESPALIER_ASSERT(completion.link < numbers_[part].size());
     completion.link = numbers_[part][completion.link];
+    ESPALIER_ASSERT(completion.link < links_.size());
     turn_ = part == kMemory ? kFabric : kMemory;
     silent_since_ = 0;
     return true;

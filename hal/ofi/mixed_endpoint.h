@@ -58,7 +58,10 @@ class MixedEndpoint final : public AddedLinks, private Endpoint {
   [[nodiscard]] Endpoint& of(Part part) const { return *endpoints_[part]; }
   // Takes links into the list that the parts have added.
   void adopt();
-  [[nodiscard]] Endpoint& part_of(std::uint32_t link) const { return of(links_[link].part); }
+  [[nodiscard]] Endpoint& part_of(std::uint32_t link) const {
+    ESPALIER_ASSERT(link < links_.size());
+    return of(links_[link].part);
+  }
 
   [[nodiscard]] std::uint32_t node() const override { return config_.node; }
   [[nodiscard]] std::uint32_t links() const override {

@@ -26,6 +26,7 @@ bool overlap(const Region& a, const Region& b) {
 
 Status PreparedRegions::prepare(Domain& domain, const Region* regions, std::uint32_t count) {
   std::array<Prepared, Endpoint::kMaxRegions> next;
+  ESPALIER_ASSERT(count <= Endpoint::kMaxRegions);
   std::uint32_t filled = 0;
   const auto repeated = [&](const Region& region) {
     for (std::uint32_t i = 0; i < filled; ++i) {
@@ -86,6 +87,7 @@ Status PreparedRegions::keep(Domain& domain, std::span<const Region> regions) {
     }
     kept_.push_back(kept);
   }
+  ESPALIER_ASSERT(kept_.empty() || has_registrations_);
   return Status::kOk;
 }
 
@@ -125,6 +127,8 @@ Status PreparedRegions::find(Domain& domain, const void* bytes, std::uint64_t si
         return Status::kBackEnd;
       }
     }
+    ESPALIER_ASSERT(registered->registration.region != nullptr);
+    ESPALIER_ASSERT(contains(registered->region, bytes, size));
     address = registered->registration.base + offset_in(registered->region, bytes);
     key = registered->registration.key;
     return Status::kOk;

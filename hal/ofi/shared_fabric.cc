@@ -33,6 +33,7 @@ void EndpointParts::take(const Arrival& arrival) {
     return receiver.data_arrived(unpack(arrival.data), arrival.lane);
   }
   const auto& context = *static_cast<const WriteContext*>(arrival.completed);
+  ESPALIER_ASSERT(context.owner == this && context.lane < state.lanes.size());
   Lane& lane = state.lanes[context.lane];
   if (arrival.has_failed) {
     lane.out.writing &= ~bit(context.position);
@@ -87,6 +88,7 @@ Result<void> SharedFabric::open(const std::string& provider, const std::string& 
 
 void SharedFabric::close() {
   if (!is_open_) return;
+  ESPALIER_ASSERT(live_ == 0 && poller_ == nullptr && waiting_.empty());
   for (const auto& parts : departed_) erase(*parts);
   domain_.deregister(greetings_registration_);
   domain_.close();
@@ -118,11 +120,13 @@ Result<bool> SharedFabric::add(EndpointParts& parts, const std::string& provider
   next_member_ = (next_member_ + 1) % kMaxLaneIds;
   parts.state.domain = &domain_;
   ++live_;
+  check_invariants();
   return true;
 }
 
 void SharedFabric::add_contexts(EndpointParts& parts) {
   contexts_[parts.state.contexts.data()] = &parts;
+  ESPALIER_ASSERT(!parts.state.contexts.empty() || parts.state.contexts.capacity() != 0);
 }
 
 std::uint32_t SharedFabric::add_lane(EndpointParts& parts, std::uint32_t index) {
@@ -135,6 +139,7 @@ std::uint32_t SharedFabric::add_lane(EndpointParts& parts, std::uint32_t index) 
     id = free_lanes_.back();
     free_lanes_.pop_back();
   }
+  ESPALIER_ASSERT(id < kMaxLaneIds && lanes_[id].parts == nullptr);
   lanes_[id] = {&parts, index};
   // Its own writes, and each opcode from the peer.
   parts.inbox.reserve(std::size_t{index + 1} * (6 * parts.state.layout.ring() + 8));
@@ -143,11 +148,13 @@ std::uint32_t SharedFabric::add_lane(EndpointParts& parts, std::uint32_t index) 
 
 void SharedFabric::erase(EndpointParts& parts) {
   for (const Lane& lane : parts.state.lanes) {
+    ESPALIER_ASSERT(lanes_[lane.id].parts == &parts && lanes_[lane.id].index == lane.index);
     lanes_[lane.id] = {};
     free_lanes_.push_back(lane.id);
   }
   // The lowest is taken first: its words have the longest codes.
   std::sort(free_lanes_.begin(), free_lanes_.end(), std::greater<>());
+  ESPALIER_ASSERT(members_.count(parts.state.member) == 1);
   members_.erase(parts.state.member);
   contexts_.erase(parts.state.contexts.data());
   close_long_port(parts.state.long_port);
@@ -166,6 +173,7 @@ void SharedFabric::end_long_messages(EndpointParts& parts) {
 
 void SharedFabric::remove(std::unique_ptr<EndpointParts> parts) {
   EndpointState& state = parts->state;
+  ESPALIER_ASSERT(live_ > 0 && parts.get() != poller_);
   end_long_messages(*parts);
   state.released = true;
   --live_;
@@ -190,6 +198,7 @@ void SharedFabric::remove(std::unique_ptr<EndpointParts> parts) {
   }
   departed_.push_back(std::move(parts));
   tend_at_ns_ = 0;
+  check_invariants();
 }
 
 void SharedFabric::tend_departed() {
@@ -212,6 +221,7 @@ void SharedFabric::tend_departed() {
     return is_over;
   });
   tend_at_ns_ = has_more ? time_ns + kTendNs : UINT64_MAX;
+  check_invariants();
 }
 
 EndpointParts* SharedFabric::owner_of(const void* context) const {
@@ -253,6 +263,7 @@ void SharedFabric::take_entry(const fi_cq_data_entry& entry, EndpointParts& own)
 }
 
 bool SharedFabric::progress(EndpointParts& parts) {
+  ESPALIER_ASSERT(is_open_ && !parts.state.has_departed);
   // First what other threads read, because it arrived earlier.
   bool moved = !parts.inbox.empty();
   parts.empty_inbox();
@@ -275,6 +286,7 @@ bool SharedFabric::progress(EndpointParts& parts) {
 
 void SharedFabric::wait(EndpointParts& parts, std::uint64_t ns) {
   if (tend_at_ns_ != UINT64_MAX) ns = std::min(ns, kTendNs);
+  ESPALIER_ASSERT(poller_ != &parts);
   if (poller_ != nullptr) {
     waiting_.push_back(&parts);
     parts.woken.wait_for(mutex, std::chrono::nanoseconds(ns));
@@ -289,6 +301,7 @@ void SharedFabric::wait(EndpointParts& parts, std::uint64_t ns) {
   mutex.unlock();
   (void)ppoll(wanted, 2, &timeout, nullptr);
   mutex.lock();
+  ESPALIER_ASSERT(poller_ == &parts);
   poller_ = nullptr;
   std::uint64_t nudges = 0;
   if (wanted[1].revents != 0) (void)!read(nudge_, &nudges, sizeof(nudges));
@@ -301,6 +314,7 @@ void SharedFabric::pass_poll_on() {
 }
 
 Result<void> SharedFabric::open_long_port(LongPort& port, std::size_t connections) {
+  ESPALIER_ASSERT(port.port == 0 && port.messages == 0);
   while (long_ports_.size() >= kMostLongPorts) {
     LongPort* oldest = nullptr;
     for (LongPort* const each : long_ports_) {
@@ -330,6 +344,7 @@ void SharedFabric::close_long_port(LongPort& port) {
   domain_.close_port(port.port);
   port.port = port.number = port.messages = 0;
   std::erase(long_ports_, &port);
+  ESPALIER_ASSERT(std::find(long_ports_.begin(), long_ports_.end(), &port) == long_ports_.end());
 }
 
 }  // namespace espalier::ofi

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/result.h"
 #include "hal/ofi/domain.h"
 #include "hal/ofi/light_mutex.h"
@@ -93,6 +94,15 @@ class SharedFabric {
 
  private:
   void close_long_port(LongPort& port);
+  // Asserts what holds between two calls.
+  void check_invariants() const {
+    ESPALIER_ASSERT(members_.size() == live_ + departed_.size());
+    ESPALIER_ASSERT(contexts_.size() <= members_.size());
+    ESPALIER_ASSERT(free_lanes_.size() <= lanes_.size() && lanes_.size() <= kMaxLaneIds);
+    ESPALIER_ASSERT(is_open_ || (members_.empty() && long_ports_.empty()));
+    ESPALIER_ASSERT(long_ports_.size() <= members_.size());
+    ESPALIER_ASSERT(next_member_ < kMaxLaneIds);
+  }
   struct LaneOwner {
     EndpointParts* parts = nullptr;
     std::uint32_t index = 0;

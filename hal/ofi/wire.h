@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/hal/endpoint.h"
@@ -137,6 +138,7 @@ struct GreetingEntry {
 // Where node `node` writes its greetings of an endpoint (AddressHead::member).
 [[nodiscard]] constexpr std::uint64_t greeting_offset(std::uint32_t member, std::uint32_t node,
                                                       std::uint32_t count) {
+  ESPALIER_ASSERT(std::has_single_bit(count));
   return std::uint64_t{(member * 8 + node) & (count - 1)} * 64;
 }
 
@@ -153,19 +155,24 @@ class ArenaLayout {
   ArenaLayout() = default;
   ArenaLayout(std::uint32_t window, std::uint32_t eager_bytes)
       : stride_((sizeof(MessageHeader) + eager_bytes + kLineBytes - 1) / kLineBytes * kLineBytes),
-        ring_(std::bit_ceil(window)) {}
+        ring_(std::bit_ceil(window)) {
+    ESPALIER_ASSERT(window >= 1);
+  }
 
   [[nodiscard]] std::uint32_t ring() const { return ring_; }      // slots per lane, a power of two
   [[nodiscard]] std::uint64_t stride() const { return stride_; }  // bytes per slot
   [[nodiscard]] std::uint64_t bytes(std::uint32_t lanes) const { return lane_offset(lanes); }
   [[nodiscard]] std::uint64_t slot(std::uint32_t lane, std::uint64_t position) const {
+    ESPALIER_ASSERT(position < ring_);
     return lane_offset(lane) + position * stride_;
   }
   [[nodiscard]] std::uint64_t clear_to_send(std::uint32_t lane, std::uint64_t position) const {
+    ESPALIER_ASSERT(position < ring_);
     return lane_offset(lane) + ring_ * stride_ + position * kLineBytes;
   }
   [[nodiscard]] std::uint64_t request_to_send(std::uint32_t lane) const { return tail(lane); }
   [[nodiscard]] std::uint64_t control(std::uint32_t lane, ControlKind kind) const {
+    ESPALIER_ASSERT(static_cast<std::uint64_t>(kind) < kControlKinds);
     return tail(lane) + (1 + static_cast<std::uint64_t>(kind)) * kLineBytes;
   }
   // The target of writes that carry immediate data only.

@@ -1,5 +1,7 @@
 #include "espalier/hal/serial/carrier.h"
 
+#include "espalier/base/assert.h"
+
 namespace espalier {
 namespace {
 
@@ -8,7 +10,9 @@ constexpr std::uint32_t kMaxRunLength = 254;  // its length byte says that no ze
 }  // namespace
 
 Status ByteCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
+  ESPALIER_ASSERT(size <= mtu_);
   while (!ending_) {
+    ESPALIER_ASSERT(sent_ + run_ <= size && run_ <= kMaxRunLength);
     if (!begun_) {
       std::uint32_t run = 0;
       while (run < kMaxRunLength && sent_ + run < size && frame[sent_ + run] != 0) ++run;
@@ -22,6 +26,7 @@ Status ByteCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
     }
     begun_ = false;
     // A zero at the end of the frame needs another (empty) run after it.
+    ESPALIER_ASSERT(!zero_after_ || (sent_ < size && frame[sent_] == 0));
     if (zero_after_) {
       ++sent_;
     } else {
@@ -36,6 +41,7 @@ Status ByteCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
 
 std::uint32_t ByteCarrier::receive(std::uint8_t* frame) {
   std::uint8_t byte = 0;
+  ESPALIER_ASSERT(size_ <= mtu_);
   for (std::uint32_t taken = 0; taken < 2 * mtu_ && stream_->get(byte); ++taken) {
     if (byte == 0) {
       const std::uint32_t size = end_of_frame();
@@ -59,6 +65,7 @@ std::uint32_t ByteCarrier::receive(std::uint8_t* frame) {
 
 // Returns the frame's size in bytes; 0 if it is damaged.
 std::uint32_t ByteCarrier::end_of_frame() {
+  ESPALIER_ASSERT(size_ <= mtu_);
   const std::uint32_t size = bad_ || left_ != 0 ? 0 : size_;
   size_ = 0;
   left_ = 0;

@@ -12,6 +12,7 @@ namespace espalier {
 // number among the links between the two instead of the channel, which a carrier may translate.
 std::uint64_t SerialLinks::code(std::uint32_t link, bool received, const std::uint8_t* frame,
                                 std::uint32_t size) const {
+  ESPALIER_ASSERT(key_ != nullptr && size >= serial::kHeaderBytes);
   const SerialLinkEnds names = ends(link);
   const std::uint32_t sender = received ? names.peer : names.own;
   const std::uint32_t receiver = received ? names.own : names.peer;
@@ -26,6 +27,7 @@ std::uint64_t SerialLinks::code(std::uint32_t link, bool received, const std::ui
 // Whether the frame is of the peer, which has the same key: with a key by its code, otherwise any
 // frame with a checksum. Counts those that are not.
 bool SerialLinks::is_authentic(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size) {
+  ESPALIER_ASSERT(link < count_ && size >= serial::kHeaderBytes + serial::kCrcBytes);
   const bool coded = serial::get<serial::header::kFormat>(frame) == serial::kCodedFormat;
   if (key_ == nullptr && !coded) return true;
   SerialRejections::Reason reason = SerialRejections::Reason::kWrongCode;

@@ -33,6 +33,7 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
   const std::uint8_t* end = frame + size - trailer_bytes();
   if (!admit(link, frame, end)) return;
   SerialLink& link_state = links_[link];
+  ESPALIER_ASSERT(link_state.peer_ != 0);
   if (!take_state(link_state, frame)) return;
   link_state.out_.back_off = 0;
   // Otherwise lost records would not be sent again as long as data flows.
@@ -48,6 +49,8 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
     if (!take_record(link, at, bytes)) return;
     at += serial::kRecordBytes + bytes;
   }
+  ESPALIER_ASSERT(at <= end);
+  check_invariants(link);
 }
 
 // Whether the frame belongs to the current session of both ends and is newer than all earlier
@@ -57,6 +60,7 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
 // kept cannot either.
 inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame,
                                [[maybe_unused]] const std::uint8_t* trailer) {
+  ESPALIER_ASSERT(link < count_);
   SerialLink& link_state = links_[link];
   const std::uint32_t from = serial::get<serial::header::kSession>(frame);
   auto sequence = decltype(link_state.sequence_){serial::get<serial::header::kSequence>(frame)};
@@ -160,6 +164,7 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   }
   take_heard(link, serial::get<serial::header::kHeard>(frame),
              (serial::get<serial::header::kFlags>(frame) & serial::kGap) != 0);
+  ESPALIER_ASSERT(out.settled == settled && L::minus(out.arrived, out.settled) <= window_);
   return true;
 }
 
@@ -180,6 +185,7 @@ inline void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool 
 // Sends data again, beginning with the first byte that the peer does not have.
 void SerialLinks::go_back(SerialLink& link) {
   SerialLink::Outgoing& out = link.out_;
+  ESPALIER_ASSERT(SerialLink::minus(link.out_.posted, link.out_.arrived) <= kMaxPeerWindow);
   out.next = out.arrived;
   out.offset = out.acked;
   out.flying = 0;
@@ -235,6 +241,7 @@ inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
     return;
   }
   SerialLink::Receive& post = in.posts[number & SerialLink::kMask];
+  ESPALIER_ASSERT(SerialLink::minus(in.posted, number) <= window_);
   if (post.tag != tag || post.size != size) return end_message(link_state, true);
   post.check = check;
   in.agreed = true;
@@ -251,10 +258,12 @@ inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const 
     return;
   }
   SerialLink::Receive& post = in.posts[number & SerialLink::kMask];
+  ESPALIER_ASSERT(number != in.posted && in.offset < in.posts[number & SerialLink::kMask].size);
   const std::uint32_t bytes = size - serial::kDataBytes;
   if (bytes > post.size - in.offset) return;
   std::memcpy(post.bytes + in.offset, body + serial::kDataBytes, bytes);
   in.offset += bytes;
+  ESPALIER_ASSERT(in.offset <= post.size);
   in.gap = false;
   if (in.offset == post.size) end_message(link, false);
 }
@@ -262,6 +271,7 @@ inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const 
 // Ends message `arrived`, which is complete or mismatched.
 inline void SerialLinks::end_message(SerialLink& link, bool refused) const {
   SerialLink::Incoming& in = link.in_;
+  ESPALIER_ASSERT(in.arrived != in.posted);
   const auto bit = static_cast<std::uint16_t>(1u << (in.arrived++ & SerialLink::kMask));
   in.refused = static_cast<std::uint16_t>(refused ? in.refused | bit : in.refused & ~bit);
   in.offset = 0;

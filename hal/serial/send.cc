@@ -17,7 +17,10 @@ class Writer {
   Writer(std::uint8_t* frame, std::uint32_t room) : at_(frame), end_(frame + room) {}
   [[nodiscard]] std::uint8_t* at() const { return at_; }
   [[nodiscard]] std::uint32_t room() const { return static_cast<std::uint32_t>(end_ - at_); }
-  void skip(std::uint32_t bytes) { at_ += bytes; }
+  void skip(std::uint32_t bytes) {
+    ESPALIER_ASSERT(bytes <= room());
+    at_ += bytes;
+  }
   void put(std::uint32_t value) {
     store_u32(at_, value);
     at_ += 4;
@@ -28,6 +31,7 @@ class Writer {
   }
   // Begins a record. False: there is no room for its `size` bytes.
   [[nodiscard]] bool record(Record type, std::uint8_t number, std::uint32_t size) {
+    ESPALIER_ASSERT(at_ <= end_);
     if (room() < kRecordBytes + size) return false;
     put(static_cast<std::uint32_t>(type) | std::uint32_t{number} << 8 | size << 16);
     return true;
@@ -77,6 +81,7 @@ bool SerialLinks::awaits(const SerialLink& link) const {
 }
 
 bool SerialLinks::may_send(const SerialLink::Outgoing& out) const {
+  ESPALIER_ASSERT(out.flying <= port_->frames_in_flight_);
   return out.next != out.posted && SerialLink::ahead(out.granted, out.next) &&
          out.flying < port_->frames_in_flight_;
 }
@@ -92,6 +97,7 @@ inline bool SerialLinks::has_more(const SerialLink& link) const {
 // Whether a frame must be sent now.
 bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t interval) const {
   const std::uint32_t after = interval << link.out_.back_off;
+  ESPALIER_ASSERT(interval > 0 && link.out_.back_off <= kLongIntervalBits);
   if (awaits(link) && now - link.sent_at_ >= after) {
     SerialLink::Outgoing& out = link.out_;
     link.in_.told = link.in_.taken;
@@ -108,6 +114,7 @@ bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t inter
 
 // Writes the link's next frame; returns its size in bytes.
 std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::uint32_t now) {
+  ESPALIER_ASSERT(link < count_);
   SerialLink& link_state = links_[link];
   const bool awaited = awaits(link_state);
   ++link_state.sequence_;
@@ -145,6 +152,8 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   }
   if (!awaited) link_state.sent_at_ = now;
   const auto size = static_cast<std::uint32_t>(writer.at() - frame);
+  ESPALIER_ASSERT(size <= port_->carrier_->mtu() - trailer_bytes());
+  check_invariants(link);
 #if ESPALIER_SERIAL_MAC
   if (key_ != nullptr) {
     serial::set<serial::header::kFormat>(frame, serial::kCodedFormat);
@@ -192,6 +201,7 @@ inline void SerialLinks::put_grants(SerialLink& link, serial::Writer& frame) con
   SerialLink::Incoming& in = link.in_;
   while (in.told != in.posted && frame.record(Record::kGrant, in.told, serial::kGrantBytes)) {
     const SerialLink::Receive& post = in.posts[in.told & SerialLink::kMask];
+    ESPALIER_ASSERT(post.size <= serial::kMaxSize);
     frame.put(post.tag);
     frame.put(post.size);
     ++in.told;
@@ -217,15 +227,18 @@ inline void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const
     const SerialLink::Send& post = out.posts[out.next & SerialLink::kMask];
     const std::uint32_t size = post.to_go();
     constexpr std::uint32_t kBefore = serial::kRecordBytes + serial::kDataBytes;
+    ESPALIER_ASSERT(out.offset <= size);
     const std::uint32_t opening =
         out.offset == 0 ? serial::kRecordBytes + serial::kOpeningBytes : 0;
     if (frame.room() < opening + kBefore + std::min(size - out.offset, kMinPiece)) break;
     if (opening != 0) {
-      static_cast<void>(put_opening(frame, out.next, post.tag, post.size, post.check));
+      const bool has_room = put_opening(frame, out.next, post.tag, post.size, post.check);
+      ESPALIER_ASSERT(has_room);
     }
     const std::uint32_t piece = std::min(size - out.offset, frame.room() - kBefore);
     if (piece != 0) {
-      static_cast<void>(frame.record(Record::kData, out.next, serial::kDataBytes + piece));
+      const bool has_room = frame.record(Record::kData, out.next, serial::kDataBytes + piece);
+      ESPALIER_ASSERT(has_room);
       frame.put(out.offset);
       std::memcpy(frame.at(), post.bytes + out.offset, piece);
       frame.skip(piece);
@@ -238,6 +251,7 @@ inline void SerialLinks::put_data(SerialLink& link, serial::Writer& frame) const
     any = true;
   }
   if (!any) return;
+  ESPALIER_ASSERT(out.flying < port_->frames_in_flight_);
   ++out.flying;
   out.data_at = static_cast<std::uint16_t>(link.sequence_);
 }

@@ -4,7 +4,9 @@ namespace espalier {
 
 SerialEndpoint::SerialEndpoint(SerialPort& port, SerialLink* links, const std::uint32_t* peers,
                                std::uint32_t count, std::uint32_t node, const SerialConfig& config)
-    : SerialLinks(port, links, count, at_once(config)), peers_(peers), node_(node) {}
+    : SerialLinks(port, links, count, at_once(config)), peers_(peers), node_(node) {
+  ESPALIER_ASSERT(count <= kMaxLinks);
+}
 
 SerialConfig SerialEndpoint::at_once(SerialConfig config) {
   config.settles = false;
@@ -32,6 +34,7 @@ bool SerialEndpoint::poll(Completion& completion) {
 bool SerialEndpoint::next(Completion& completion) {
   completion = Completion();
   if (control_link_ != LinkSet::kNone) {
+    ESPALIER_ASSERT(control_link_ < SerialLinks::links());
     completion.kind = Completion::Kind::kControl;
     completion.link = control_link_;
     completion.control = control_;
@@ -40,6 +43,7 @@ bool SerialEndpoint::next(Completion& completion) {
   }
   const std::uint32_t broken = broken_.next(0);
   if (broken != LinkSet::kNone) {
+    ESPALIER_ASSERT(broken < SerialLinks::links());
     broken_.erase(broken);
     completion.kind = Completion::Kind::kLinkDown;
     completion.link = broken;
@@ -49,6 +53,7 @@ bool SerialEndpoint::next(Completion& completion) {
     if (take(link, completion)) return true;
   }
   if (early_link_ == LinkSet::kNone) return false;
+  ESPALIER_ASSERT(early_link_ < SerialLinks::links());
   completion.kind = Completion::Kind::kUnexpected;
   completion.link = early_link_;
   completion.tag = early_tag_;
@@ -58,6 +63,7 @@ bool SerialEndpoint::next(Completion& completion) {
 
 #if ESPALIER_SERIAL_MAC
 SerialLinkEnds SerialEndpoint::ends(std::uint32_t link) const {
+  ESPALIER_ASSERT(link < SerialLinks::links());
   SerialLinkEnds names{node_, peers_[link], 0};
   for (std::uint32_t before = 0; before < link; ++before) {
     if (peers_[before] == names.peer) ++names.number;
@@ -69,6 +75,7 @@ SerialLinkEnds SerialEndpoint::ends(std::uint32_t link) const {
 bool SerialEndpoint::granted(std::uint32_t, std::uint64_t, std::uint32_t) { return true; }
 
 bool SerialEndpoint::opened(std::uint32_t link, const SerialOpening& opening) {
+  ESPALIER_ASSERT(link < SerialLinks::links() && !posted(link, opening.number));
   if (early_link_ != LinkSet::kNone) return false;
   early_link_ = link;
   early_tag_ = opening.tag;
@@ -77,6 +84,7 @@ bool SerialEndpoint::opened(std::uint32_t link, const SerialOpening& opening) {
 }
 
 bool SerialEndpoint::controlled(std::uint32_t link, const Control& control) {
+  ESPALIER_ASSERT(link < SerialLinks::links());
   if (control_link_ != LinkSet::kNone) return false;
   control_link_ = link;
   control_ = control;

@@ -31,6 +31,7 @@ SerialLinks::SerialLinks(SerialPort& port, SerialLink* links, std::uint32_t coun
   }
 #endif
   port.join(*this);
+  ESPALIER_ASSERT(config.session != 0 && first_channel_ + count <= 256);
 }
 
 Status SerialLinks::post_send(std::uint32_t link, const SendPost& post) {
@@ -54,6 +55,7 @@ Status SerialLinks::put_send(std::uint32_t link, const SerialLink::Send& send) {
   ++out.posted;
   if (!announced) out.announced = out.posted;
   link_state.out_.due = true;
+  check_invariants(link);
   return Status::kOk;
 }
 
@@ -65,6 +67,7 @@ Status SerialLinks::announce(std::uint32_t link, std::uint64_t tag) {
   out.posts[out.announced & SerialLink::kMask] = {nullptr, serial::kSizeUnknown, tag, 0, 0};
   ++out.announced;
   link_state.out_.due = true;
+  check_invariants(link);
   return Status::kOk;
 }
 
@@ -82,6 +85,7 @@ Status SerialLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
   if (in.opened == in.posted) ++in.opened;  // it need not be reported any more
   ++in.posted;
   link_state.out_.due = true;
+  check_invariants(link);
   return Status::kOk;
 }
 
@@ -102,6 +106,7 @@ Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
   const std::uint32_t state = controls.state;
   if ((state >> kind & (C::kWanted | C::kGone)) != C::kWanted) ++controls.version[kind];
   controls.state = (state & ~((C::kGone | C::kTold) << kind)) | C::kWanted << kind;
+  ESPALIER_ASSERT((controls.state >> kind & (C::kWanted | C::kGone | C::kTold)) == C::kWanted);
   link_state.out_.due = true;
   return Status::kOk;
 }
@@ -127,6 +132,7 @@ bool SerialLinks::take(std::uint32_t link, Completion& completion) {
     return false;
   }
   completion.link = link;
+  check_invariants(link);
   completion.status = refused ? Status::kMismatch : Status::kOk;
   return true;
 }
@@ -136,12 +142,14 @@ Status SerialLinks::settle(std::uint32_t link, Status status) {
   SerialLink::Incoming& in = links_[link].in_;
   if (in.settled == in.arrived) return Status::kBadArgument;
   settle_next(links_[link], status != Status::kOk);
+  check_invariants(link);
   return Status::kOk;
 }
 
 // Settles the oldest unsettled message.
 void SerialLinks::settle_next(SerialLink& link, bool rejected) {
   SerialLink::Incoming& in = link.in_;
+  ESPALIER_ASSERT(in.settled != in.arrived);
   const std::uint32_t refused = in.refused >> (in.settled++ & SerialLink::kMask) & 1;
   in.rejected = static_cast<std::uint16_t>(in.rejected << 1 | (rejected ? 1 : refused));
   link.out_.due = true;
@@ -152,6 +160,7 @@ void SerialLinks::release() { released_ = true; }
 #if ESPALIER_SPARES
 void SerialLinks::reopen(std::uint8_t first_channel) {
   first_channel_ = first_channel;
+  ESPALIER_ASSERT(first_channel + count_ <= 256);
   released_ = false;
   for (std::uint32_t link = 0; link < count_; ++link) {
     SerialLink& link_state = links_[link];

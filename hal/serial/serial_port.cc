@@ -37,6 +37,7 @@ SerialPort::SerialPort(Carrier& carrier, Clock& clock, std::uint8_t* buffer,
 }
 
 void SerialPort::join(SerialLinks& owner) {
+  ESPALIER_ASSERT(owner.next_ == nullptr);
   owner.next_ = owners_;
   owners_ = &owner;
   turn_ = &owner;
@@ -55,6 +56,7 @@ bool SerialPort::receive() {
   const std::uint32_t size = carrier_->receive(in_);
   if (size == 0) return false;
   if (!is_frame(in_, size)) return true;
+  ESPALIER_ASSERT(size <= carrier_->mtu());
   for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
     const std::uint32_t link =
         serial::get<serial::header::kChannel>(in_) - std::uint32_t{owner->first_channel_};
@@ -65,6 +67,7 @@ bool SerialPort::receive() {
 
 bool SerialPort::transmit() {
   if (waiting_ == 0) waiting_ = next_frame(ticks());
+  ESPALIER_ASSERT(waiting_ <= carrier_->mtu());
   if (waiting_ == 0 || carrier_->send(out_, waiting_) == Status::kTryAgain) return false;
   waiting_ = 0;
   return true;
@@ -73,6 +76,7 @@ bool SerialPort::transmit() {
 // Puts the frame of the next link in turn that has one into out_. Returns its size, or 0.
 std::uint32_t SerialPort::next_frame(Ticks now) {
   if (turn_ == nullptr) return 0;
+  ESPALIER_ASSERT(turn_link_ == 0 || turn_link_ < turn_->count_);
   const SerialLinks* const first = turn_;
   const std::uint32_t first_link = turn_link_;
   do {

@@ -18,6 +18,7 @@ void NetworkState::ask(Channel& channel) {
 }
 
 void NetworkState::arrive(std::uint32_t number) {
+  ESPALIER_ASSERT(number < physical_links->segments.size());
   PathSegment& segment = physical_links->segments[number];
   ++segment.arrived;
   proceed(segment);
@@ -32,6 +33,7 @@ void NetworkState::proceed(PathSegment& segment) {
 
 // Gives the links of the path segment to the path segment's next block.
 void NetworkState::depart(PathSegment& segment) {
+  ESPALIER_ASSERT(segment.begun < segment.arrived && !segment.waiting);
   const auto number = static_cast<std::uint32_t>(&segment - physical_links->segments.data());
   Channel& channel = channels[segment.channel];
   const std::uint64_t message = segment.begun++;
@@ -46,9 +48,11 @@ void NetworkState::depart(PathSegment& segment) {
   if (segment.last) return land(channel, takes);
   segment.end_of_last = std::max(segment.end_of_last, now + takes);
   schedule(segment.end_of_last, EventKind::kArrived, number + 1);
+  ESPALIER_ASSERT(physical_links->segments[number + 1].channel == segment.channel);
 }
 
 void NetworkState::passed(PathSegment& segment, std::uint16_t message) {
+  ESPALIER_ASSERT(segment.begun > 0);
   physical_links->give_back(segment);
   for (std::uint32_t i = segment.first; i < segment.end; ++i) {
     PhysicalLink& link = physical_links->links[physical_links->path[i]];

@@ -44,6 +44,7 @@ class MonotoneQueue {
     }
     if ((filled_ & 1) == 0) deal_out(static_cast<std::size_t>(std::countr_zero(filled_)));
     Bucket& bucket = buckets_[0];
+    ESPALIER_ASSERT(bucket.first != nullptr && bucket.taken < bucket.first->count);
     const T value = bucket.first->entries[bucket.taken++].value;
     if (bucket.taken == bucket.first->count) drop_first(bucket);
     return value;
@@ -89,6 +90,7 @@ class MonotoneQueue {
   }
 
   void append(std::size_t number, const Entry& entry) {
+    ESPALIER_ASSERT(entry.key >= last_ && number == bucket_of(entry.key));
     Bucket& bucket = buckets_[number];
     if (bucket.first == nullptr) {
       bucket.first = bucket.last = take();
@@ -104,6 +106,7 @@ class MonotoneQueue {
 
   // Stores a key below one already popped. These are few, and kept sorted.
   void push_past(std::uint64_t key, const T& value) {
+    ESPALIER_ASSERT(key < last_);
     const auto place =
         std::lower_bound(past_.begin(), past_.end(), key,
                          [](const Entry& entry, std::uint64_t k) { return entry.key > k; });
@@ -111,9 +114,11 @@ class MonotoneQueue {
   }
 
   void deal_out(std::size_t number) {
+    ESPALIER_ASSERT(number > 0 && number < kBuckets && buckets_[0].first == nullptr);
     const Bucket bucket = buckets_[number];
     buckets_[number] = Bucket();
     filled_ &= ~(std::uint64_t{1} << number);
+    ESPALIER_ASSERT(bucket.least >= last_);
     last_ = bucket.least;
     if (bucket.least == bucket.greatest) {
       buckets_[0] = bucket;
@@ -131,6 +136,7 @@ class MonotoneQueue {
   }
 
   void drop_first(Bucket& bucket) {
+    ESPALIER_ASSERT(bucket.taken == bucket.first->count);
     Chunk* const old = bucket.first;
     bucket.first = old->next;
     bucket.taken = 0;

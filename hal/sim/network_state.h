@@ -92,6 +92,15 @@ struct alignas(128) Channel {
   [[nodiscard]] Receive& receive(std::uint64_t message) const {
     return receives.at(message, receives_log);
   }
+  // Asserts the order of the counters of a channel that is open.
+  void check_invariants() const {
+    ESPALIER_ASSERT(closed || (completed <= moved && moved <= started));
+    ESPALIER_ASSERT(closed || started <= sends_posted);
+    ESPALIER_ASSERT(closed || completed <= receives_posted);
+    ESPALIER_ASSERT(closed || (sends_polled <= sends_done && sends_done <= started));
+    ESPALIER_ASSERT(closed || receives_polled <= completed);
+    ESPALIER_ASSERT(closed || moved <= announced);
+  }
 };
 static_assert(sizeof(Channel) == 128);
 

@@ -14,6 +14,7 @@ class LinkNumbers {
   // Returns the number of the link; for a new link PhysicalLinks::kNone, which the caller must set.
   std::uint32_t& operator()(std::uint32_t from, std::uint32_t to) {
     if (2 * (used_ + 1) > entries_.size()) grow();
+    ESPALIER_ASSERT(entries_.empty() || (entries_.size() & (entries_.size() - 1)) == 0);
     Entry& entry = find(std::uint64_t{from} << 32 | to);
     used_ += entry.number == PhysicalLinks::kNone ? 1 : 0;
     return entry.number;
@@ -49,6 +50,7 @@ PhysicalLinks::PhysicalLinks(const Model& model, const LargeVector<Channel>& cha
       ticks_(std::max<std::uint32_t>(1, model.send_ticks)) {}
 
 Result<void> PhysicalLinks::build(const Model& model) {
+  ESPALIER_ASSERT(links.empty() && segments.empty());
   segments.reserve(channels_.size());
   path.reserve(channels_.size());
   first_segment_.reserve(channels_.size() + 1);
@@ -97,6 +99,7 @@ Result<std::uint32_t> PhysicalLinks::add_link(const Model& model, std::uint32_t 
 
 Result<void> PhysicalLinks::add_segments(const Model& model, std::uint32_t channel,
                                          const std::vector<std::uint32_t>& route) {
+  ESPALIER_ASSERT(!route.empty());
   first_segment_.push_back(static_cast<std::uint32_t>(segments.size()));
   const std::size_t each = model.switching == Switching::kCutThrough ? route.size() : 1;
   if (route.size() / each > UINT16_MAX) {
@@ -127,11 +130,15 @@ bool PhysicalLinks::take(PathSegment& segment, Picoseconds now) {
     wait(segment, links[busy], now);
     return false;
   }
-  for_each_link(segment, [this](std::uint32_t number) { ++links[number].lanes_taken; });
+  for_each_link(segment, [this](std::uint32_t number) {
+    ++links[number].lanes_taken;
+    ESPALIER_ASSERT(links[number].lanes_taken <= links[number].lanes);
+  });
   return true;
 }
 
 void PhysicalLinks::wait(PathSegment& segment, PhysicalLink& link, Picoseconds now) {
+  ESPALIER_ASSERT(!segment.waiting && segment.begun < segment.arrived);
   segment.waiting = true;
   segment.since = now;
   std::uint32_t* place = &link.first_waiter;
@@ -146,6 +153,7 @@ std::uint32_t PhysicalLinks::next_waiter(PhysicalLink& link, Picoseconds now) {
   if (first == kNone || link.lanes_taken >= link.lanes) return kNone;
   PathSegment& segment = segments[first];
   link.first_waiter = segment.next_waiter;
+  ESPALIER_ASSERT(segment.waiting && segment.since <= now);
   segment.waiting = false;
   PhysicalLinkDetails& link_details = details[static_cast<std::size_t>(&link - links.data())];
   link_details.waited += now - segment.since;
@@ -154,7 +162,10 @@ std::uint32_t PhysicalLinks::next_waiter(PhysicalLink& link, Picoseconds now) {
 }
 
 void PhysicalLinks::give_back(const PathSegment& segment) {
-  for_each_link(segment, [this](std::uint32_t number) { --links[number].lanes_taken; });
+  for_each_link(segment, [this](std::uint32_t number) {
+    ESPALIER_ASSERT(links[number].lanes_taken > 0);
+    --links[number].lanes_taken;
+  });
 }
 
 void PhysicalLinks::add_held(const PathSegment& segment, Picoseconds time) {
@@ -173,6 +184,7 @@ double PhysicalLinks::slower(const PathSegment& segment) {
 }
 
 std::uint32_t PhysicalLinks::ask(std::uint32_t channel, std::uint64_t number, std::int64_t step) {
+  ESPALIER_ASSERT(channel < channels_.size() && step >= 0);
   std::uint32_t wait_steps = 0;
   const std::uint32_t end = hops_ == 1 ? channel + 1 : first_segment_[channel + 1];
   for (std::uint32_t segment = first_segment(channel); segment < end; ++segment) {

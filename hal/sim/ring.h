@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "espalier/base/assert.h"
 #include "hal/sim/large_memory.h"
 
 namespace espalier::sim {
@@ -37,6 +38,7 @@ class RingStore {
  public:
   // Doubles the ring; messages first .. end-1 stay in it.
   void grow(Ring<T>& ring, std::uint8_t& log, std::uint64_t first, std::uint64_t end) {
+    ESPALIER_ASSERT(first <= end && end - first <= Ring<T>::capacity(log));
     Ring<T> larger;
     const auto larger_log = static_cast<std::uint8_t>(log == Ring<T>::kEmpty ? 0 : log + 1);
     larger.entries_ = take(larger_log);
@@ -63,6 +65,7 @@ class RingStore {
       free.pop_back();
       return entries;
     }
+    ESPALIER_ASSERT(log < 64);
     const std::size_t wanted = std::size_t{1} << log;
     if (left_ < wanted) {
       left_ = std::max(std::clamp(blocks_.size() * kSmallest, kSmallest, kLargest), wanted);

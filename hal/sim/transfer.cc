@@ -52,9 +52,11 @@ bool NetworkState::ready(Channel& channel) {
 }
 
 void NetworkState::start(Channel& channel) {
+  ESPALIER_ASSERT(!channel.closed && !channel.waiting && channel.started < channel.sends_posted);
   const std::uint64_t message = channel.started++;
   ++blocks;
   ++leaving(channel);
+  channel.check_invariants();
   if (physical_links != nullptr) return arrive(physical_links->first_segment(index(channel)));
   const double slower =
       model.link_jitter == 0
@@ -81,6 +83,7 @@ void NetworkState::land(Channel& channel, Picoseconds takes) {
 // than the window have not left.
 void NetworkState::left(Channel& channel, std::uint16_t message) {
   const auto further = static_cast<std::uint16_t>(message - channel.sends_done);
+  ESPALIER_ASSERT(channel.closed || channel.sends_done + further < channel.started);
   if (!channel.closed) {
     channel.send(channel.sends_done + further).left = true;
     if (further == 0) complete_sends(channel);
@@ -96,11 +99,13 @@ void NetworkState::complete_sends(Channel& channel) {
     ++channel.sends_done;
   }
   if (channel.sends_done > before) touch_sender(channel);
+  channel.check_invariants();
 }
 
 // Frees the sender's memory of the message that left. Its bytes go to its receive, which has
 // belonged to the fabric since it was posted, or to a slot. False: it must wait for its receive.
 bool NetworkState::give_bytes(Channel& channel, std::uint64_t message) {
+  ESPALIER_ASSERT(message == channel.sends_done && message < channel.started);
   Send& send = channel.send(message);
   const bool bytes = send.post.size > 0 && !model.no_data;
   if (message < channel.receives_posted) {
@@ -112,6 +117,7 @@ bool NetworkState::give_bytes(Channel& channel, std::uint64_t message) {
   }
   if (!model.eager_copies) return false;
   // A message above eager_bytes would not have left without its receive.
+  ESPALIER_ASSERT(channel.send(message).post.size <= model.eager_bytes);
   send.slot = true;
   send.status = Status::kOk;
   if (bytes) {
@@ -125,6 +131,7 @@ bool NetworkState::give_bytes(Channel& channel, std::uint64_t message) {
 // The channel's block has left: frees the out-port for the next one.
 void NetworkState::free_port(Channel& channel) {
   update(channel);  // before the port is free: this channel's next message waits like the others
+  ESPALIER_ASSERT(leaving(channel) > 0);
   --leaving(channel);
   if (model.one_port) return list_port(channel.from);
   if (!channel.waiting) return;
@@ -149,6 +156,7 @@ void NetworkState::serve_ports() {
 }
 
 void NetworkState::serve_port(std::uint32_t number) {
+  ESPALIER_ASSERT(number < nodes.size() && nodes[number].in_free_ports);
   NodeState& node = nodes[number];
   node.in_free_ports = false;
   std::uint32_t link = node.waiting.next(0);
@@ -159,11 +167,13 @@ void NetworkState::serve_port(std::uint32_t number) {
     const std::uint32_t turn = other.send(other.started).turn;
     if (static_cast<std::int32_t>(turn - first->send(first->started).turn) < 0) first = &other;
   }
+  ESPALIER_ASSERT(first->waiting && node.leaving == 0);
   stop_waiting(*first);
   start(*first);
 }
 
 void NetworkState::stop_waiting(Channel& channel) {
+  ESPALIER_ASSERT(channel.waiting && nodes[channel.from].waiting.contains(channel.from_link));
   channel.waiting = false;
   nodes[channel.from].waiting.erase(channel.from_link);
 }
@@ -172,6 +182,7 @@ void NetworkState::moved(Channel& channel) {
   if (channel.closed) return;
   ++channel.moved;
   channel.announced = std::max(channel.announced, channel.moved);
+  channel.check_invariants();
   if (channel.receives_posted < channel.moved) touch_receiver(channel);
   match(channel);
   update(channel);
@@ -185,14 +196,18 @@ void NetworkState::match(Channel& channel) {
   for (; channel.completed < until; ++channel.completed) match_next(channel);
   touch_receiver(channel);
   update(channel);  // the window may have room again
+  channel.check_invariants();
 }
 
 // Compares the message, which has arrived and has a receive, with that receive.
 void NetworkState::match_next(Channel& channel) {
+  ESPALIER_ASSERT(channel.completed < channel.moved);
+  ESPALIER_ASSERT(channel.completed < channel.receives_posted);
   Send& send = channel.send(channel.completed);
   Receive& receive = channel.receive(channel.completed);
   const bool agreed = send.post.tag == receive.post.tag && send.post.size == receive.post.size;
   residence_times.arrives(channel.to, send.planned);
+  ESPALIER_ASSERT(open_sends > 0 && open_receives > 0);
   --open_sends;
   --open_receives;
   receive.status = agreed ? Status::kOk : Status::kMismatch;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::planner {
 namespace {
 
@@ -16,6 +18,7 @@ Sizes::Sizes(const Choice& choice)
     : choice_(&choice), element_(std::max(1u, element_bytes(choice.request().op))) {}
 
 Result<Sizes> Sizes::make(const Choice& choice, std::uint64_t most) {
+  ESPALIER_ASSERT(most >= 1);
   Sizes sizes(choice);
   const auto last = static_cast<unsigned>(std::bit_width(most) - 1);
   unsigned before = std::min(last, static_cast<unsigned>(std::bit_width(sizes.element_ - 1)));
@@ -31,6 +34,7 @@ Result<Sizes> Sizes::make(const Choice& choice, std::uint64_t most) {
 
 // A power of two, or the next number of whole elements.
 std::uint64_t Sizes::bytes_of(unsigned power) const {
+  ESPALIER_ASSERT(power < 64);
   return ((std::uint64_t{1} << power) + element_ - 1) / element_ * element_;
 }
 
@@ -41,10 +45,12 @@ Result<void> Sizes::rank(unsigned power) {
   times.assign(choice_->candidates().size(), predict::kMaxPrediction);
   for (const Estimate& one : ranking->estimates) times[one.candidate] = one.time;
   best_of_[power] = ranking->best().candidate;
+  ESPALIER_ASSERT(best_of_[power] < times.size());
   return {};
 }
 
 Result<void> Sizes::refine(unsigned low, unsigned high) {
+  ESPALIER_ASSERT(low <= high && best_of_.count(low) == 1 && best_of_.count(high) == 1);
   if (high - low < 2 || best_of_.at(low) == best_of_.at(high)) return {};
   const unsigned middle = (low + high) / 2;
   if (auto ranked = rank(middle); !ranked) return ranked;
@@ -54,8 +60,10 @@ Result<void> Sizes::refine(unsigned low, unsigned high) {
 
 Result<std::uint64_t> Sizes::crossover(std::size_t from, std::size_t to, std::uint64_t low,
                                        std::uint64_t high) const {
+  ESPALIER_ASSERT(low <= high && from != to);
   while (high - low > std::max(element_, high / kCrossoverPart)) {
     const std::uint64_t middle = (low + high) / 2 / element_ * element_;
+    ESPALIER_ASSERT(low < middle && middle < high);
     const auto after = choice_->predict(to, middle);
     if (!after) return fail(after.error());
     const auto before = choice_->predict(from, middle);
@@ -93,12 +101,15 @@ Result<std::vector<SizeRow>> Sizes::rows(std::uint64_t percent) const {
         least = sum;
       }
     }
+    // Each size has a best candidate, which serves at least this size.
+    ESPALIER_ASSERT(end_of_longest != first);
     std::uint64_t from_bytes = 0;
     if (!rows.empty()) {
       const auto at = crossover(rows.back().candidate, longest, before, bytes_of(first->first));
       if (!at) return fail(at.error());
       from_bytes = *at;
     }
+    ESPALIER_ASSERT(rows.empty() || rows.back().from_bytes < from_bytes);
     rows.push_back({from_bytes, longest});
     before = bytes_of(std::prev(end_of_longest)->first);
     first = end_of_longest;

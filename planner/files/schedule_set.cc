@@ -4,6 +4,7 @@
 
 #include "base/one_line.h"
 #include "base/read_file.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/selection_file.h"
 
 namespace espalier::planner {
@@ -81,6 +82,7 @@ Result<ChosenMember> choose_member(const ScheduleSet& set, const reference::Refe
                 "': no schedule of the selection keeps the order of ranks, and the operator does "
                 "not commute; expected one that commutes");
   }
+  ESPALIER_ASSERT(row->program < set.members.size());
   return ChosenMember{row->program, row};
 }
 
@@ -88,6 +90,9 @@ const ScheduleSet::Member& first_member(const ScheduleSet& set) {
   return set.members.at(set.selected ? set.selected->table.rows[0].program : 0);
 }
 
-bool serves_all(const ScheduleSet& set) { return !set.selected->table.rows[0].needs_commutative; }
+bool serves_all(const ScheduleSet& set) {
+  ESPALIER_ASSERT(set.selected && set.selected->table.rows_count > 0);
+  return !set.selected->table.rows[0].needs_commutative;
+}
 
 }  // namespace espalier::planner

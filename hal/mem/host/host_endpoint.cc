@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "espalier/base/assert.h"
 #include "hal/mem/inbox.h"
 
 namespace espalier::mem {
@@ -97,9 +98,13 @@ Result<void> HostEndpoint::connect_to_none(std::uint32_t peer, std::uint32_t own
 }
 
 void HostEndpoint::add_remote(std::uint32_t peer, std::uint32_t own, RemoteBlock block) {
+  // The base has the address of the array, which therefore must not move.
+  ESPALIER_ASSERT(own < config_.blocks && links_.size() < links_.capacity());
+  ESPALIER_ASSERT(links_.size() == links() && remotes_.size() == links());
   links_.emplace_back(peer, segment_.block(own), block.block());
   remotes_.push_back(std::move(block));
   add_link();
+  ESPALIER_ASSERT(links_.size() == links() && remotes_.size() == links());
   const bool turns = links() < cores() && links() <= kLinksThatTakeTurns;
   let_pieces_take_turns(turns);
   if (!turns || !config_.touches_memory) return;
@@ -117,6 +122,7 @@ bool HostEndpoint::take_greetings() {
 }
 
 bool HostEndpoint::is_greeted(std::uint32_t own) const {
+  ESPALIER_ASSERT(own < config_.blocks);
   return Inbox(segment_.block(own), config_.endpoint.shape)
              .sender()
              .present.load(std::memory_order_acquire) != 0;
@@ -135,6 +141,7 @@ bool HostEndpoint::look() {
 std::uint64_t HostEndpoint::now() { return monotonic_ns(); }
 
 void HostEndpoint::notify(std::uint32_t link) {
+  ESPALIER_ASSERT(link < remotes_.size());
   SegmentHead& head = remotes_[link].head();
   // Either this end sees that the peer sleeps, or the peer's last look before it sleeps sees what
   // this end has written.
@@ -146,6 +153,7 @@ void HostEndpoint::notify(std::uint32_t link) {
 
 bool HostEndpoint::find_place(std::uint32_t link, const std::uint8_t* bytes, std::uint64_t size,
                               std::uint64_t& place) {
+  ESPALIER_ASSERT(link < remotes_.size());
   if (config_.reads_all_memory && remotes_[link].process == segment_.place().process) {
     place = reinterpret_cast<std::uintptr_t>(bytes);
     return true;
@@ -157,6 +165,7 @@ bool HostEndpoint::find_place(std::uint32_t link, const std::uint8_t* bytes, std
 
 const std::uint8_t* HostEndpoint::at_place(std::uint32_t link, std::uint64_t place,
                                            std::uint64_t size) {
+  ESPALIER_ASSERT(link < remotes_.size());
   const RemoteBlock& remote = remotes_[link];
   const bool is_own = remote.process == segment_.place().process;
   if (is_own && config_.reads_all_memory) {

@@ -75,7 +75,10 @@ OwnSegments& own_segments() {
   return *segments;
 }
 
-SegmentHead& head_at(std::uint8_t* base) { return *reinterpret_cast<SegmentHead*>(base); }
+SegmentHead& head_at(std::uint8_t* base) {
+  ESPALIER_ASSERT(base != nullptr);
+  return *reinterpret_cast<SegmentHead*>(base);
+}
 
 using User = std::atomic<std::int32_t>;
 
@@ -95,6 +98,7 @@ std::int32_t number_in_proc() {
 
 // A process that was killed gives no block back.
 void count_ended_users_out(const OwnSegments::Ended& segment) {
+  ESPALIER_ASSERT(segment.blocks <= Segment::kMaxBlocks);
   for (std::uint32_t number = 0; number < segment.blocks; ++number) {
     User& user = user_at(segment.base, number);
     std::int32_t process = user.load(std::memory_order_acquire);
@@ -284,6 +288,7 @@ Result<void> Segment::make_file(std::size_t size) {
 SegmentHead& Segment::head() const { return head_at(base_); }
 
 std::uint8_t* Segment::block(std::uint32_t number) const {
+  ESPALIER_ASSERT(base_ != nullptr && number < blocks_);
   return base_ + kPageBytes + number * block_bytes_;
 }
 

@@ -87,8 +87,10 @@ Status Hub::End::send(const std::uint8_t* frame, std::uint32_t size) {
 
 std::uint32_t Hub::End::receive(std::uint8_t* frame) {
   if (inbox.empty()) return 0;
-  const auto size = static_cast<std::uint32_t>(inbox.front().size());
-  std::copy(inbox.front().begin(), inbox.front().end(), frame);
+  // As a device, which has no room for the rest of a longer one.
+  const std::uint32_t size =
+      std::min(static_cast<std::uint32_t>(inbox.front().size()), hub->faults_.mtu);
+  std::copy_n(inbox.front().begin(), size, frame);
   inbox.pop_front();
   return size;
 }

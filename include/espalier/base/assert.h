@@ -3,7 +3,7 @@
 // input is an error instead (result.h, status.h). Freestanding.
 //
 // Compiled in where ESPALIER_ASSERTIONS is defined: meson.build defines it on hosts, except with
-// -Db_ndebug=true and, in release builds, for the machine and what it stands on. Boards have none.
+// -Db_ndebug=true and, in release builds, for hot code (hot_args, release_args). Boards have none.
 
 #ifdef ESPALIER_ASSERTIONS
 namespace espalier {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/collectives/schedule/program.h"
 
@@ -69,9 +70,15 @@ class EventLog {
   // Returns the number of records of retired steps. They are the first ones, and final.
   [[nodiscard]] std::uint32_t retired() const { return retired_; }
   // Returns record `index` < count().
-  [[nodiscard]] const Event& event(std::uint32_t index) const { return events_[index]; }
+  [[nodiscard]] const Event& event(std::uint32_t index) const {
+    ESPALIER_ASSERT(index < count_);
+    return events_[index];
+  }
   // Returns the times of record `index` < count(). Only for a log constructed with `times`.
-  [[nodiscard]] const EventTimes& times(std::uint32_t index) const { return times_[index]; }
+  [[nodiscard]] const EventTimes& times(std::uint32_t index) const {
+    ESPALIER_ASSERT(timed() && index < count_);
+    return times_[index];
+  }
 
   // The rest is called by the machine only. Times are by the endpoint's clock, ns; a log without
   // times ignores them.
@@ -92,6 +99,13 @@ class EventLog {
   void retire(std::int64_t step, std::uint64_t now);
 
  private:
+  // Asserts what holds between two calls.
+  void check_invariants() const {
+    ESPALIER_ASSERT(retired_ <= count_ && count_ <= capacity_);
+    ESPALIER_ASSERT(lost_ == 0 || count_ == capacity_);
+    ESPALIER_ASSERT(count_ == 0 || events_ != nullptr);
+  }
+
   Event* events_ = nullptr;
   EventTimes* times_ = nullptr;
   std::uint32_t capacity_ = 0, count_ = 0, retired_ = 0;

@@ -343,6 +343,36 @@ class Machine {
 
   Step& step(std::uint8_t counter) { return steps_[counter & kRingMask]; }
   [[nodiscard]] const Step& step(std::uint8_t counter) const { return steps_[counter & kRingMask]; }
+  [[nodiscard]] std::uint8_t steps_in_flight() const {
+    return static_cast<std::uint8_t>(end_step_ - first_step_);
+  }
+  [[nodiscard]] bool is_in_flight(std::uint8_t counter) const {
+    return static_cast<std::uint8_t>(counter - first_step_) < steps_in_flight();
+  }
+  // Asserts what holds between two calls.
+  void check_invariants() const {
+    ESPALIER_ASSERT(1 <= window_limit_ && window_limit_ <= kMaxWindow);
+    ESPALIER_ASSERT(steps_in_flight() <= kRing);
+    ESPALIER_ASSERT(static_cast<std::uint8_t>(next_op_ - first_step_) <= steps_in_flight());
+    ESPALIER_ASSERT(!running_ || program_ != nullptr);
+    ESPALIER_ASSERT(!running_ || (1 <= window_ && window_ <= window_limit_));
+    ESPALIER_ASSERT(!running_ || (1 <= ring_limit_ && ring_limit_ <= kRing));
+    ESPALIER_ASSERT(!running_ || steps_in_flight() <= window_);
+    ESPALIER_ASSERT(running_ || failure_detector_.failed() || steps_in_flight() == 0);
+    ESPALIER_ASSERT(running_ || failure_detector_.failed() || posts().empty());
+    ESPALIER_ASSERT(posts().next(failure_detector_.links()) == LinkSet::kNone);
+    ESPALIER_ASSERT(unexpected_links_.next(failure_detector_.links()) == LinkSet::kNone);
+  }
+  // Returns the links with messages that are not posted, or sends that are not complete.
+  [[nodiscard]] LinkSet posts() const { return sending_ | unposted_sends_ | unposted_receives_; }
+  // Asserts that the rings of a link and the sets of links agree.
+  void check_link([[maybe_unused]] std::uint32_t link) const {
+    ESPALIER_ASSERT(sends_[link].size() <= ring_limit_);
+    ESPALIER_ASSERT(receives_[link].size() <= ring_limit_);
+    ESPALIER_ASSERT(sending_.contains(link) == sends_[link].has_outstanding());
+    ESPALIER_ASSERT(unposted_sends_.contains(link) == sends_[link].has_unposted());
+    ESPALIER_ASSERT(unposted_receives_.contains(link) == receives_[link].has_unposted());
+  }
 
   // Everything is zero until init(), so that a static Machine takes no space in flash.
   Endpoint* endpoint_ = nullptr;

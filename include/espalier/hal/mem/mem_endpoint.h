@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #include "espalier/hal/endpoint.h"
 
@@ -75,7 +76,8 @@ class MemLink {
     static constexpr std::uint32_t kPosts = std::bit_ceil(kMaxWindow);
     std::array<Post, kPosts> posts;
   };
-  // reported <= consumed <= granted <= posted, and granted <= arrived.
+  // reported <= consumed <= granted <= posted, and granted <= arrived. Counters wrap, so they are
+  // compared by their distances.
   struct Receiving {
     Posts<Receive> posts;
     std::uint32_t posted = 0, granted = 0, consumed = 0, reported = 0;
@@ -85,6 +87,18 @@ class MemLink {
     std::uint64_t taken = 0;    // bytes of message `consumed`
     std::array<std::uint32_t, kControlKinds> controls = {};  // sequences that were read
     std::uint32_t looked_at_controls = 0;                    // when so many had been written
+
+    // Asserts the order of the counters.
+    void check_invariants([[maybe_unused]] std::uint32_t window,
+                          [[maybe_unused]] std::uint32_t ring) const {
+      ESPALIER_ASSERT(consumed - reported <= granted - reported);
+      ESPALIER_ASSERT(granted - reported <= posted - reported);
+      ESPALIER_ASSERT(posted - reported <= window);
+      ESPALIER_ASSERT(granted - consumed <= arrived - consumed);
+      ESPALIER_ASSERT(arrived - consumed <= ring);
+      ESPALIER_ASSERT(static_cast<std::int32_t>(arrived - early) >= 0);
+      ESPALIER_ASSERT(taken == 0 || consumed != granted);
+    }
   };
   // reported <= streamed <= announced <= posted, and judged <= announced.
   struct Sending {
@@ -102,11 +116,24 @@ class MemLink {
     std::array<std::uint16_t, 2 * kMaxWindow> free_slots = {};
     std::uint16_t free_count = 0, used = 0;
     static constexpr std::uint16_t kNoSlot = 0xffff;
-    [[nodiscard]] std::uint16_t take_slot() {
-      return free_count != 0 ? free_slots[--free_count] : used++;
-    }
     bool has_late = false;  // a send that completed with kOk did not match
     std::uint32_t late_context = 0;
+
+    [[nodiscard]] std::uint16_t take_slot() {
+      ESPALIER_ASSERT(free_count != 0 || used < slots.size());
+      return free_count != 0 ? free_slots[--free_count] : used++;
+    }
+    // Asserts the order of the counters, and that each used slot is free or of an unjudged send.
+    void check_invariants([[maybe_unused]] std::uint32_t window,
+                          [[maybe_unused]] std::uint32_t ring) const {
+      ESPALIER_ASSERT(streamed - reported <= announced - reported);
+      ESPALIER_ASSERT(announced - reported <= posted - reported);
+      ESPALIER_ASSERT(posted - reported <= window);
+      ESPALIER_ASSERT(announced - judged <= ring);
+      ESPALIER_ASSERT(free_count <= used && used <= ring);
+      ESPALIER_ASSERT(static_cast<std::uint32_t>(used - free_count) <= announced - judged);
+      ESPALIER_ASSERT(given == 0 || streamed != announced);
+    }
   };
 
   std::uint32_t peer_ = 0;
@@ -127,7 +154,10 @@ class MemEndpoint : public Endpoint {
 
   [[nodiscard]] std::uint32_t node() const override { return config_.node; }
   [[nodiscard]] std::uint32_t links() const override { return count_; }
-  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override { return links_[link].peer_; }
+  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override {
+    ESPALIER_ASSERT(link < count_);
+    return links_[link].peer_;
+  }
   [[nodiscard]] std::uint32_t window() const override { return config_.window; }
   [[nodiscard]] std::uint64_t eager_bytes() const override { return config_.shape.slot_bytes; }
   // Keeps no reference to the regions: any memory may be used.
@@ -188,6 +218,11 @@ class MemEndpoint : public Endpoint {
   [[nodiscard]] bool next_control(MemLink& link, Completion& completion) const;
   [[nodiscard]] bool next_message(MemLink& link, Completion& completion) const;
 
+  void check_link([[maybe_unused]] std::uint32_t number) const {
+    ESPALIER_ASSERT(number < count_ && links_ != nullptr);
+    links_[number].receiving_.check_invariants(config_.window, config_.shape.ring);
+    links_[number].sending_.check_invariants(config_.window, config_.shape.ring);
+  }
   MemLink* links_;
   std::uint32_t count_;
   MemConfig config_;

@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #include "espalier/hal/endpoint.h"
 #include "espalier/hal/serial/frame.h"
@@ -84,6 +85,18 @@ class SerialLink {
     std::uint32_t acked;        // bytes of message `arrived` that the receiver has
     std::uint32_t offset;       // bytes of message `next` already sent
     Send posts[kRing];
+    // Asserts the order of the counters, which wrap, by their distances from `first`.
+    void check_invariants([[maybe_unused]] std::uint8_t window) const {
+      ESPALIER_ASSERT(minus(settled, first) <= minus(arrived, first));
+      ESPALIER_ASSERT(minus(arrived, first) <= minus(next, first));
+      ESPALIER_ASSERT(minus(next, first) <= minus(posted, first));
+      ESPALIER_ASSERT(minus(posted, first) <= minus(announced, first));
+      ESPALIER_ASSERT(minus(announced, first) <= window);
+      ESPALIER_ASSERT(acked <= (arrived == posted ? 0 : posts[arrived & kMask].to_go()));
+      ESPALIER_ASSERT(offset <= (next == posted ? 0 : posts[next & kMask].to_go()));
+      ESPALIER_ASSERT(next != arrived || acked <= offset);
+      ESPALIER_ASSERT(!ahead(opened, told));
+    }
   };
   struct Incoming {
     // first, settled <= arrived <= posted <= opened
@@ -100,6 +113,17 @@ class SerialLink {
     std::uint16_t rejected;  // bit i: message settled - 1 - i mismatched
     std::uint32_t offset;    // bytes of message `arrived` received
     Receive posts[kRing];
+    // Asserts the order of the counters, which wrap, by their distances.
+    void check_invariants([[maybe_unused]] std::uint8_t window) const {
+      ESPALIER_ASSERT(minus(arrived, first) <= minus(posted, first));
+      ESPALIER_ASSERT(minus(posted, first) <= window);
+      ESPALIER_ASSERT(minus(arrived, settled) <= minus(posted, settled));
+      ESPALIER_ASSERT(minus(posted, settled) <= window);
+      ESPALIER_ASSERT(!ahead(posted, opened));
+      ESPALIER_ASSERT(minus(told, taken) <= minus(posted, taken));
+      ESPALIER_ASSERT(!agreed || (arrived != posted && offset < posts[arrived & kMask].size));
+      ESPALIER_ASSERT(agreed || offset == 0);
+    }
   };
   struct Controls {
     std::uint32_t number[2];  // of the probe, of the reply
@@ -337,6 +361,13 @@ class SerialLinks {
   void put_grants(SerialLink& link, serial::Writer& frame) const;
   void put_openings(SerialLink& link, serial::Writer& frame) const;
   void put_data(SerialLink& link, serial::Writer& frame) const;
+
+  // Asserts what holds between two calls.
+  void check_invariants([[maybe_unused]] std::uint32_t link) const {
+    ESPALIER_ASSERT(link < count_ && 1 <= window_ && window_ <= kSerialWindow);
+    links_[link].out_.check_invariants(window_);
+    links_[link].in_.check_invariants(window_);
+  }
 
   SerialPort* port_;
   SerialLink* links_;

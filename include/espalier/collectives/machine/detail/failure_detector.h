@@ -65,6 +65,7 @@ class FailureDetector {
   void note_progress() { has_moved_ = true; }
   // Notes that the machine awaits a completion on `link` from now on.
   void await(std::uint32_t link) {
+    ESPALIER_ASSERT(link < links_count_);
     if (!awaited_.contains(link)) waits_.insert(link);
   }
   // Whether the machine awaits a completion on any link.
@@ -73,6 +74,7 @@ class FailureDetector {
   void note_arrival(std::uint32_t link, bool more);
   // Notes any other sign of life from the peer.
   void note_life(std::uint32_t link) {
+    ESPALIER_ASSERT(link < links_count_);
     read_clock();
     links_[link].last_life = now_;
   }
@@ -128,6 +130,17 @@ class FailureDetector {
   // All nodes know the cause D/4 later, at 2D.
   [[nodiscard]] std::uint64_t stalled_at() const { return moved_at_ + deadline_ / 4 * 7; }
   void due(std::uint64_t time) { next_due_ = time < next_due_ ? time : next_due_; }
+  // Asserts what holds between two calls.
+  void check_invariants() const {
+    ESPALIER_ASSERT(endpoint_ != nullptr && deadline_ >= 8);
+    ESPALIER_ASSERT(links_count_ <= kMaxLinks);
+    ESPALIER_ASSERT((awaited_ | waits_ | down_).next(links_count_) == LinkSet::kNone);
+    ESPALIER_ASSERT((answers_ | causes_ | probes_).next(links_count_) == LinkSet::kNone);
+    ESPALIER_ASSERT(!failed() || is_failure(cause_.status));
+    ESPALIER_ASSERT(end_at_ == 0 || failed());
+    ESPALIER_ASSERT(!ended_ || end_at_ != 0);
+    ESPALIER_ASSERT(moved_at_ <= now_);
+  }
 
   Endpoint* endpoint_ = nullptr;
   std::uint64_t deadline_ = 0;  // D, ns

@@ -9,6 +9,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #include "espalier/base/step_limits.h"
 #include "espalier/collectives/schedule/detail/index_cursor.h"
@@ -89,6 +90,7 @@ class InstanceScheduler {
 
   // Returns the row's action.
   [[nodiscard]] const Action& action(std::uint32_t row) const {
+    ESPALIER_ASSERT(row < rows_count_);
     return program_->actions[first_action_ + row];
   }
   // Returns the position of row 0's action in the program.
@@ -138,6 +140,16 @@ class InstanceScheduler {
   // Merges the row's next instance to issue into next_step_ and next_rows_.
   void merge(std::uint32_t row);
 
+  // Asserts what holds between two calls.
+  void check_invariants() const {
+    ESPALIER_ASSERT(program_ != nullptr && next_phase_ <= program_->phases_count);
+    ESPALIER_ASSERT(std::uint32_t{first_action_} + rows_count_ <= program_->actions_count);
+    ESPALIER_ASSERT(cursors_count_ <= kMaxCursors && terms_count_ <= kMaxTermCursors);
+    ESPALIER_ASSERT((next_step_ == kNever) == (next_rows_ == 0));
+    ESPALIER_ASSERT(next_step_ == kNever || first_step_ <= next_step_);
+    ESPALIER_ASSERT(next_step_ == kNever || next_step_ < end_step_);
+    ESPALIER_ASSERT(rows_count_ == kMaxActions || next_rows_ >> rows_count_ == 0);
+  }
   // Actions that share a term have a cursor each, hence the factor 2.
   static constexpr std::uint32_t kMaxTermCursors =
       std::min<std::uint32_t>(2 * sizeof(Program::terms) / sizeof(Term), kMaxCursors);

@@ -41,6 +41,7 @@ struct MessageRing {
 
   // Returns the message with this counter, which is one of first .. end-1.
   [[nodiscard]] Message message(std::uint8_t counter) const {
+    ESPALIER_ASSERT(static_cast<std::uint8_t>(counter - first) < size());
     const std::uint32_t index = counter & kRingMask;
     return {sizes[index], bytes[index], steps[index], actions[index]};
   }
@@ -52,6 +53,7 @@ struct MessageRing {
     bytes[index] = message.bytes;
     steps[index] = message.step;
     actions[index] = message.action;
+    check_invariants();
   }
   // Returns the number of issued, incomplete messages.
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint8_t>(end - first); }
@@ -59,6 +61,11 @@ struct MessageRing {
   [[nodiscard]] bool has_outstanding() const { return first != first_unposted; }
   // Whether messages are issued, but not posted.
   [[nodiscard]] bool has_unposted() const { return first_unposted != end; }
+  // Asserts that the ring holds at most kRing messages, and posted ones before the others.
+  void check_invariants() const {
+    ESPALIER_ASSERT(size() <= kRing);
+    ESPALIER_ASSERT(static_cast<std::uint8_t>(first_unposted - first) <= size());
+  }
 };
 }  // namespace ESPALIER_MACHINE_BUILD
 
@@ -73,11 +80,13 @@ struct TagBase {
 
   // Returns the tag of message `number` of its link and direction, counted from 0 per collective.
   [[nodiscard]] std::uint64_t tag(std::uint64_t number) const {
+    ESPALIER_ASSERT(hash <= kMask);
     return (std::uint64_t{sequence} << 48) | ((hash + number) & kMask);
   }
   // Returns the number of the message with this tag if the hashes agree. Otherwise returns a number
   // above that of any message, except with probability 2^-32.
   [[nodiscard]] std::uint64_t message_number(std::uint64_t tag) const {
+    ESPALIER_ASSERT(hash <= kMask);
     return (tag - hash) & kMask;
   }
   // Returns the part of the tag that a keepalive probe carries. A probed node can detect that it

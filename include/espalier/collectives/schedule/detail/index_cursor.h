@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
@@ -46,6 +47,12 @@ class IndexCursor {
 
  private:
   void advance_terms(const Program& program);
+  // Asserts what holds after start() and each advance().
+  void check_invariants() const {
+    ESPALIER_ASSERT(index_ != nullptr);
+    ESPALIER_ASSERT(index_->terms != 0 || index_->div <= 1 || remainder_ < index_->div);
+    ESPALIER_ASSERT(index_->mod == 0 || (0 <= quotient_ && quotient_ < index_->mod));
+  }
 
   // For an index without terms: added to quotient_ and remainder_ per instance.
   struct Step {
@@ -66,6 +73,7 @@ class IndexCursor {
 };
 
 inline void IndexCursor::advance(const Program& program) {
+  ESPALIER_ASSERT(program.indices <= index_ && index_ < program.indices + program.indices_count);
   if (index_->terms != 0) {
     advance_terms(program);
     return;
@@ -80,6 +88,7 @@ inline void IndexCursor::advance(const Program& program) {
   }
   // One subtraction suffices: both summands were below mod, and the carry is at most 1.
   if (index_->mod != 0 && quotient_ >= index_->mod) quotient_ -= index_->mod;
+  check_invariants();
 }
 
 }  // namespace espalier
