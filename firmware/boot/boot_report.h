@@ -53,14 +53,14 @@ template <typename Text>
     if (waits || (entry.status == Status::kOk && !entry.looked_at)) {
       text << "release ";
       print_release(text, entry.release);
-      text << (waits ? " waits for all nodes to switch\n" : ", the older one\n");
+      text << (waits ? " waits for all nodes to switch" : ", the older one");
     } else if (entry.status != Status::kOk) {
       text << "refused, ";
       print_refusal(text, entry, limit);
-      text << "\n";
     } else {
-      text << "boots, " << (report.trial ? "for the first time\n" : "confirmed\n");
+      text << "boots, " << (report.trial ? "for the first time" : "confirmed");
     }
+    text << "\n";
   }
 }
 
