@@ -21,7 +21,8 @@ PUBLIC = "include/espalier/"
 INTERNAL = PUBLIC + "internal/"
 LIST = PUBLIC + "meson.build"
 MAX_PUBLIC = 25
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"espalier/([^"]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<]([^">]+)[">]', re.MULTILINE)
+PLAIN = PUBLIC + "communicator.h"  # its users need no nanopb
 KINDS = ("function", "type", "enum", "enumerator", "constant")
 
 
@@ -33,21 +34,33 @@ def public_headers(root):
     return [file for file in installed_headers(root) if not file.startswith(INTERNAL)]
 
 
+def reach(root, start, headers):
+    """Returns the installed headers that `start` include, directly or not, themselves too, and the names of all that they include."""
+    todo, reached, names = list(start), set(start), set()
+    while todo:
+        for name in INCLUDE.findall(tree.read(root, todo.pop())):
+            names.add(name)
+            file = "include/" + name
+            if file in headers and file not in reached:
+                reached.add(file)
+                todo.append(file)
+    return reached, names
+
+
 def check_public(root, headers):
-    """Finds too many public headers, headers that the list of installed files lacks, and internal ones that no public one includes."""
+    """Finds too many public headers, headers that the list of installed files lacks, internal ones that no public one includes, and
+    generated code or nanopb in what PLAIN includes."""
     public = public_headers(root)
     if len(public) > MAX_PUBLIC:
         yield f"{PUBLIC}: {len(public)} public headers, at most {MAX_PUBLIC} are allowed; move what no user reads to {INTERNAL}, or beside its sources"
     listed = set(re.findall(r"'([^']+\.h)'", tree.read(root, LIST) if (pathlib.Path(root) / LIST).is_file() else ""))
     present = {file.removeprefix(PUBLIC) for file in headers}
     yield from (f"{LIST}: {PUBLIC}{name} is {'not there' if name in listed else 'missing'}" for name in sorted(listed ^ present))
-    todo, included = list(public), set(public)
-    while todo:
-        for name in INCLUDE.findall(tree.read(root, todo.pop())):
-            if PUBLIC + name in headers and PUBLIC + name not in included:
-                included.add(PUBLIC + name)
-                todo.append(PUBLIC + name)
-    yield from (f"{file}:1: no public header includes it; move it beside its sources" for file in headers if file not in included)
+    reached, _ = reach(root, public, headers)
+    yield from (f"{file}:1: no public header includes it; move it beside its sources" for file in headers if file not in reached)
+    if PLAIN in headers:
+        yield from (f"{PLAIN}: includes {name}; its users need no nanopb" for name in sorted(reach(root, [PLAIN], headers)[1])
+                    if name.endswith(".pb.h") or name.startswith("pb"))
 
 
 def needs_comment(item):

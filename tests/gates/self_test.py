@@ -316,6 +316,16 @@ class Comments(GateTest):
         self.assertIn("include/espalier/h1.h is missing", text)
         self.assertIn("include/espalier/h2.h is not there", text)
 
+    def test_generated_code_in_the_communicator(self):
+        self.write_headers(1)
+        self.write(comments.LIST, "'h0.h' 'communicator.h' 'internal/base/a.h' 'internal/base/b.h'")
+        self.write("include/espalier/communicator.h", '#include "espalier/h0.h"\n')
+        self.assertEqual(self.run_gate(comments.main, self.root)[0], 0)
+        self.write("include/espalier/internal/base/b.h", '#include "espalier/internal/proto/schedule.pb.h"\n')
+        status, text = self.run_gate(comments.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("communicator.h: includes espalier/internal/proto/schedule.pb.h", text)
+
     def test_an_internal_header_that_nobody_includes(self):
         self.write_headers(1)
         self.write("include/espalier/h0.h", "// A file.\n")
