@@ -1,4 +1,4 @@
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,9 +1,9 @@
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 #include <gtest/gtest.h>
 
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/link_set.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/link_set.h"
 
 namespace espalier {
 namespace {

@@ -1,6 +1,6 @@
-#include "espalier/base/crc32.h"
+#include "base/crc32.h"
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 #if __STDC_HOSTED__
 #include <array>

@@ -1,4 +1,4 @@
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 
 namespace espalier {
 

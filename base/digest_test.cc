@@ -1,8 +1,8 @@
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 
 #include <gtest/gtest.h>
 
-#include "espalier/base/crc32.h"
+#include "base/crc32.h"
 
 namespace espalier {
 namespace {

@@ -1,4 +1,4 @@
-#include "espalier/base/link_set.h"
+#include "espalier/internal/base/link_set.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Derives the compiler's macros and nanopb's options from a board's description.
 
-limits.py macros BOARD_FILE PROTO_FOLDER     prints the -D options for espalier/base/limits.h and the board's own sources, one per line
+limits.py macros BOARD_FILE PROTO_FOLDER     prints the -D options for espalier/internal/base/limits.h and the board's own sources, one per line
 limits.py options BOARD_FILE PROTO_FOLDER    prints nanopb's options of schedule.proto: schedule.options, then the board's own
 limits.py flash BOARD_FILE PROTO_FOLDER      prints the flash's bytes, block_bytes and unit_bytes, separated by commas
 
@@ -21,7 +21,7 @@ except ImportError as error:
 
 # The macros of firmware/bare/node.cc: the field of board.proto, its macro, minimum and maximum.
 SIZES = {"max_mtu": ("MAX_MTU", 96, 65535), "room_bytes": ("ROOM_BYTES", 64, 1 << 30), "room_events": ("ROOM_EVENTS", 1, 1 << 24)}
-# The macros of include/espalier/base/limits.h: the field of board.proto and its maximum.
+# The macros of include/espalier/internal/base/limits.h: the field of board.proto and its maximum.
 MACROS = {"links": 128, "window": 64, "programs": 16, "selections": 4, "cursors": 1024}
 NONE_ALLOWED = ("selections",)  # may be 0
 # firmware/boot/flash.h and file_flash.cc

@@ -21,8 +21,8 @@
 #include "base/testing/free_port.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
+#include "bootstrap/server.h"
 #include "bootstrap/stream.h"
-#include "espalier/bootstrap/server.h"
 
 namespace espalier::bootstrap {
 namespace {

@@ -18,8 +18,8 @@
 
 #include "base/counted.h"
 #include "base/one_line.h"
-#include "base/system_error.h"
-#include "base/variables.h"
+#include "base/process/system_error.h"
+#include "base/process/variables.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
 

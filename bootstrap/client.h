@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "bootstrap/server.h"
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
-#include "espalier/bootstrap/server.h"
 
 namespace espalier::bootstrap {
 

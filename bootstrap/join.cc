@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "base/counted.h"
-#include "base/file_limit.h"
 #include "base/one_line.h"
-#include "base/open_files.h"
+#include "base/process/file_limit.h"
+#include "base/process/open_files.h"
+#include "base/process/variables.h"
 #include "base/read_file.h"
-#include "base/variables.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
 #include "bootstrap/process_manager.h"

@@ -18,8 +18,8 @@
 
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
+#include "bootstrap/server.h"
 #include "bootstrap/stream.h"
-#include "espalier/bootstrap/server.h"
 
 namespace espalier::bootstrap {
 namespace {

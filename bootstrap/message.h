@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::bootstrap {
 

@@ -9,7 +9,7 @@
 #include <climits>
 
 #include "base/one_line.h"
-#include "base/variables.h"
+#include "base/process/variables.h"
 #include "bootstrap/process_manager.h"
 
 namespace espalier::bootstrap {

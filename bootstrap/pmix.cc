@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "base/variables.h"
+#include "base/process/variables.h"
 #include "bootstrap/pmix_library.h"
 #include "bootstrap/process_manager.h"
 

@@ -1,4 +1,4 @@
-#include "espalier/bootstrap/server.h"
+#include "bootstrap/server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::bootstrap {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "base/forks.h"
+#include "base/process/forks.h"
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
 

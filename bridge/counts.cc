@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/variables.h"
+#include "base/process/variables.h"
 
 namespace espalier::bridge {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::communicator {
 

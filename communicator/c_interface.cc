@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "base/version.h"
 #include "communicator/no_memory.h"
-#include "espalier/base/version.h"
 #include "espalier/communicator.h"
 #include "espalier/espalier.h"
 #include "hal/mem/host/shared_memory.h"

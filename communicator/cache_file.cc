@@ -16,12 +16,12 @@
 #include <span>
 #include <vector>
 
-#include "base/file_limit.h"
+#include "base/digest.h"
 #include "base/one_line.h"
+#include "base/process/file_limit.h"
+#include "base/process/variables.h"
 #include "base/read_file.h"
-#include "base/variables.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/digest.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::communicator {
 namespace {

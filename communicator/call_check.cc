@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/counted.h"
+#include "collectives/schedule/selection.h"
 #include "espalier/collectives/machine/operators.h"
-#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier::communicator {
 namespace {

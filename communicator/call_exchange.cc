@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/crc32.h"
-#include "espalier/base/limits.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::communicator {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "espalier/base/digest.h"
+#include "base/digest.h"
+#include "collectives/schedule/selection.h"
 #include "espalier/collectives/machine/operators.h"
-#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier::communicator {
 namespace {

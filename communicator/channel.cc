@@ -9,13 +9,13 @@
 #include <thread>
 #include <utility>
 
-#include "base/forks.h"
+#include "base/process/forks.h"
+#include "collectives/schedule/selection.h"
 #include "communicator/backbone.h"
 #include "communicator/call_check.h"
 #include "communicator/call_word.h"
 #include "communicator/no_memory.h"
 #include "espalier/collectives/schedule/program.h"
-#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier::communicator {
 namespace {

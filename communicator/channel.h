@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/forks.h"
+#include "base/process/forks.h"
 #include "communicator/call_exchange.h"
 #include "communicator/job.h"
 #include "communicator/schedules.h"

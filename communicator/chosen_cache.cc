@@ -9,10 +9,10 @@
 
 #include "collectives/build/builder.h"
 #include "communicator/cache_file.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/limits.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::communicator {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "collectives/schedule/selection.h"
 #include "espalier/base/result.h"
-#include "espalier/collectives/schedule/selection.h"
 #include "planner/choose/chosen_schedules.h"
 
 namespace espalier::communicator {

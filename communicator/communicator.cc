@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "base/counted.h"
-#include "base/forks.h"
-#include "base/system_error.h"
-#include "base/variables.h"
+#include "base/process/forks.h"
+#include "base/process/system_error.h"
+#include "base/process/variables.h"
 #include "bootstrap/client.h"
 #include "communicator/channel.h"
 #include "communicator/guarded_membership.h"
@@ -23,8 +23,8 @@
 #include "communicator/measure_network.h"
 #include "communicator/no_memory.h"
 #include "communicator/own_counts.h"
-#include "espalier/hal/ofi/provider_list.h"
 #include "hal/mem/host/access.h"
+#include "hal/ofi/provider/provider_list.h"
 
 namespace espalier {
 namespace {

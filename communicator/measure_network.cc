@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 
 namespace espalier::communicator {
 namespace {

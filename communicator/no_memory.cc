@@ -4,7 +4,7 @@
 #include <new>
 #include <string>
 
-#include "base/system_error.h"
+#include "base/process/system_error.h"
 
 namespace espalier::communicator {
 

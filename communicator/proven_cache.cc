@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/digest.h"
 #include "communicator/cache_file.h"
-#include "espalier/base/digest.h"
 
 namespace espalier::communicator {
 namespace {

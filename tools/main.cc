@@ -1,6 +1,6 @@
 // The espalier command.
 
-#include "base/inherited.h"
+#include "base/process/inherited.h"
 #include "tools/commands/program.h"
 
 int main(int argc, char** argv) {

@@ -8,7 +8,7 @@
 #include "base/counted.h"
 #include "base/read_file.h"
 #include "embedding.pb.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "espalier/topology/topology.h"
 #include "topology/text_file.h"
 

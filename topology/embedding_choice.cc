@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "espalier/topology/topology.h"
 #include "topology/embedding_family.h"
 #include "topology/known_embeddings.h"

@@ -1,6 +1,6 @@
 #include "espalier/topology/topology.h"
 
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 #include "topology/complete.h"
 #include "topology/crossbar.h"
 #include "topology/custom.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "espalier/hal/serial/carrier.h"
-#include "espalier/hal/serial/ethernet.h"
+#include "hal/serial/ethernet.h"
 
 extern "C" {
 extern char ethernet_registers[];  // their address, from the board's linker script

@@ -2,10 +2,10 @@
 
 #include <span>
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

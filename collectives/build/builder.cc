@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/digest.h"
+#include "base/version.h"
 #include "collectives/build/blocks.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/digest.h"
-#include "espalier/base/limits.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/base/version.h"
-#include "espalier/collectives/schedule/table_limits.h"
+#include "collectives/schedule/table_limits.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "espalier/collectives/build/parameters.h"
+#include "espalier/internal/collectives/build/parameters.h"
 
 namespace espalier {
 

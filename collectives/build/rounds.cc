@@ -1,6 +1,6 @@
 #include "collectives/build/rounds.h"
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 namespace {

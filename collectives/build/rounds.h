@@ -5,7 +5,7 @@
 // the other steps, so those instances do not exist.
 
 #include "collectives/build/builder.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 

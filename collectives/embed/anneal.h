@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <random>
 
-#include "espalier/collectives/embed/placement.h"
+#include "collectives/embed/placement.h"
 
 namespace espalier::embed {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "espalier/collectives/embed/traffic.h"
+#include "collectives/embed/traffic.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::embed {

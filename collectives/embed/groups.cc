@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "collectives/embed/anneal.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::embed {
 namespace {

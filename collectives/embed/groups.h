@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/collectives/embed/placement.h"
+#include "collectives/embed/placement.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::embed {

@@ -1,4 +1,4 @@
-#include "espalier/collectives/embed/loads.h"
+#include "collectives/embed/loads.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "espalier/collectives/embed/placement.h"
+#include "collectives/embed/placement.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "collectives/embed/anneal.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::embed {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/collectives/embed/placement.h"
+#include "collectives/embed/placement.h"
 
 namespace espalier::embed {
 

@@ -1,10 +1,10 @@
-#include "espalier/collectives/embed/traffic.h"
+#include "collectives/embed/traffic.h"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 namespace espalier::embed {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::lower {
 namespace {

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "base/digest.h"
 #include "collectives/lower/timed.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/digest.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::lower {
 namespace {

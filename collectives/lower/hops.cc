@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/step_limits.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::lower {
 namespace {

@@ -9,8 +9,8 @@
 #include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
 #include "collectives/lower/neighbours.h"
-#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::lower {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 namespace espalier::lower {
 namespace {

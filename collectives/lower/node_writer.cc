@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/digest.h"
-#include "espalier/base/step_limits.h"
+#include "base/digest.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::lower {
 namespace {

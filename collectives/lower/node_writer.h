@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "collectives/lower/timed_rows.h"
-#include "espalier/collectives/schedule/table_limits.h"
+#include "collectives/schedule/table_limits.h"
 
 namespace espalier::lower {
 

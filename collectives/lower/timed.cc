@@ -7,9 +7,9 @@
 #include "collectives/lower/node_writer.h"
 #include "collectives/lower/timed_rows.h"
 #include "collectives/schedule/excess_words.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/step_limits.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::lower {
 namespace {

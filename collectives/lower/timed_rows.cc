@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::lower {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 

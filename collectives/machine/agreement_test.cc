@@ -1,7 +1,7 @@
 // One machine ends with the right failure if its peers, their blocks or its endpoint misbehave.
 
+#include "base/crc32.h"
 #include "collectives/machine/testing/chain_test.h"
-#include "espalier/base/crc32.h"
 
 namespace espalier::testing {
 namespace {

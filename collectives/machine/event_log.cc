@@ -1,4 +1,4 @@
-#include "espalier/collectives/machine/event_log.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 
 namespace espalier {
 namespace {

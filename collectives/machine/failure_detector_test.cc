@@ -1,4 +1,4 @@
-#include "espalier/collectives/machine/detail/failure_detector.h"
+#include "espalier/internal/collectives/machine/detail/failure_detector.h"
 
 #include <gtest/gtest.h>
 

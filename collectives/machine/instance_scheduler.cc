@@ -1,9 +1,9 @@
-#include "espalier/collectives/machine/detail/instance_scheduler.h"
+#include "espalier/internal/collectives/machine/detail/instance_scheduler.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier {
 namespace {

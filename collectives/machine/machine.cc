@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "espalier/base/crc32.h"
+#include "base/crc32.h"
 
 namespace espalier {
 namespace {

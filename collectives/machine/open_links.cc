@@ -1,7 +1,7 @@
-#include "espalier/collectives/machine/open_links.h"
+#include "collectives/machine/open_links.h"
 
-#include "espalier/base/assert.h"
-#include "espalier/base/limits.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/limits.h"
 
 #if ESPALIER_SPARES
 

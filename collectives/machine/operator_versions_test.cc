@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "collectives/machine/testing/operator_numbers.h"
-#include "espalier/base/digest.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 #include "tests/bare/operator_digests.h"
 #include "tests/whole.h"
 

@@ -1,7 +1,7 @@
 // One loop per operator, type and version, which the compiler vectorises. For boards:
 // operators_compact.cc.
 
-#include "espalier/base/limits.h"
+#include "espalier/internal/base/limits.h"
 #if !ESPALIER_COMPACT_OPERATORS
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 #include "collectives/machine/half.h"
 #include "collectives/machine/half_lanes.h"
 #include "collectives/machine/operator_versions.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/little_endian.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>

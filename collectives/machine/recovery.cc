@@ -1,10 +1,10 @@
-#include "espalier/collectives/machine/recovery.h"
+#include "collectives/machine/recovery.h"
 
 #if ESPALIER_SPARES
 
 #include <algorithm>
 
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 
 namespace espalier {
 namespace {

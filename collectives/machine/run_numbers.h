@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "espalier/collectives/machine/recovery.h"
+#include "collectives/machine/recovery.h"
 
 namespace espalier {
 

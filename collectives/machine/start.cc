@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/digest.h"
 #include "collectives/schedule/node_programs.h"
-#include "espalier/base/digest.h"
 #include "espalier/collectives/machine/machine.h"
 
 namespace espalier {

@@ -5,9 +5,9 @@
 #include <bit>
 
 #include "base/copy.h"
-#include "espalier/base/crc32.h"
-#include "espalier/base/step_limits.h"
+#include "base/crc32.h"
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier {
 // retry: the fabric had no room for a post that was ready. Without it, and if nothing moved, a post

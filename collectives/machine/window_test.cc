@@ -10,8 +10,8 @@
 
 #include "collectives/machine/testing/random_program.h"
 #include "collectives/machine/testing/scripted_endpoint.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier {
 namespace {

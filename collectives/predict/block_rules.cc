@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::predict {
 namespace {

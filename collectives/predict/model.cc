@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/digest.h"
+#include "base/digest.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::predict {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 namespace espalier::predict {
 namespace {

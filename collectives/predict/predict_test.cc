@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::predict {
 namespace {

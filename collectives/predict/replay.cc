@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "collectives/predict/replay_state.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::predict {
 namespace {

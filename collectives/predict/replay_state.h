@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collectives/predict/replay.h"
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 namespace espalier::predict {
 

@@ -4,10 +4,10 @@
 #include <cstddef>
 
 #include "collectives/schedule/raw_enumerator.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/limits.h"
-#include "espalier/collectives/schedule/detail/index_cursor.h"
 #include "espalier/collectives/schedule/program.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/collectives/schedule/detail/index_cursor.h"
 
 namespace espalier {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "collectives/schedule/testing/sample_program.h"
-#include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier {
 namespace {

@@ -3,7 +3,7 @@
 #include <pb_decode.h>
 #include <pb_encode.h>
 
-#include "espalier/collectives/schedule/selection.h"
+#include "collectives/schedule/selection.h"
 
 namespace espalier {
 namespace {

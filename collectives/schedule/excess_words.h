@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "espalier/collectives/schedule/table_limits.h"
+#include "collectives/schedule/table_limits.h"
 
 namespace espalier {
 

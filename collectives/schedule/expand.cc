@@ -1,8 +1,8 @@
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 #include <algorithm>
 
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32.h"
 #include "collectives/schedule/testing/sample_program.h"
-#include "espalier/base/crc32.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier {

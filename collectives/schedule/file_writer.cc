@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "espalier/base/crc32.h"
+#include "base/crc32.h"
 #include "espalier/collectives/schedule/file.h"
 #include "espalier/collectives/schedule/programs.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "espalier/base/limits.h"
-#include "espalier/collectives/schedule/selection.h"
+#include "collectives/schedule/selection.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
-#include "espalier/collectives/schedule/detail/index_cursor.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/collectives/schedule/detail/index_cursor.h"
 
 namespace espalier {
 

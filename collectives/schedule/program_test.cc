@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "collectives/schedule/testing/sample_program.h"
-#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier {
 namespace {

@@ -1,9 +1,9 @@
 // Checks selections, and chooses by them.
 
-#include "espalier/collectives/schedule/selection.h"
+#include "collectives/schedule/selection.h"
 
+#include "base/digest.h"
 #include "collectives/schedule/raw_enumerator.h"
-#include "espalier/base/digest.h"
 
 #if ESPALIER_MAX_SELECTIONS > 0
 namespace espalier {

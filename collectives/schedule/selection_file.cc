@@ -1,9 +1,9 @@
-#include "espalier/collectives/schedule/selection_file.h"
+#include "collectives/schedule/selection_file.h"
 
 #include <cstring>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/little_endian.h"
 
 #if ESPALIER_MAX_SELECTIONS > 0
 namespace espalier {

@@ -1,6 +1,6 @@
 // Files of selections: any flipped or missing bit is an error, and so is a forged table.
 
-#include "espalier/collectives/schedule/selection_file.h"
+#include "collectives/schedule/selection_file.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/crc32.h"
 #include "collectives/schedule/testing/sample_selection.h"
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 namespace {

@@ -1,6 +1,6 @@
 // Selections: what a node chooses by the table, and that no other table passes for it.
 
-#include "espalier/collectives/schedule/selection.h"
+#include "collectives/schedule/selection.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,10 +1,10 @@
-#include "espalier/collectives/schedule/selection_writer.h"
+#include "collectives/schedule/selection_writer.h"
 
 #include <algorithm>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/collectives/schedule/selection_file.h"
+#include "base/crc32.h"
+#include "collectives/schedule/selection_file.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 namespace {

@@ -32,7 +32,7 @@
 #include "collectives/lower/timed.h"
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 namespace {

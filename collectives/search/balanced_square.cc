@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/splitmix64.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {

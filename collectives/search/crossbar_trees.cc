@@ -35,7 +35,7 @@
 #include "base/counted.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/search/searches.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {

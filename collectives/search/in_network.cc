@@ -36,8 +36,8 @@
 #include "collectives/search/network_tree.h"
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"
-#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 namespace {

@@ -30,7 +30,7 @@
 #include "collectives/search/balanced_square.h"
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {

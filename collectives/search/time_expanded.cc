@@ -33,7 +33,7 @@
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"
 #include "collectives/search/tree_hops.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <new>
 
-#include "espalier/base/assert.h"
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::sim {
 

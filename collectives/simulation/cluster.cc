@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::sim {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "collectives/simulation/paged_machines.h"
-#include "espalier/base/assert.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/simulation/run.h"
 #include "espalier/hal/sim/network.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::sim {
 

@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::sim {
 

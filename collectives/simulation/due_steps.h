@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "hal/sim/monotone_queue.h"
 
 namespace espalier::sim {

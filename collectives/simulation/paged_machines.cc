@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::sim {
 namespace {

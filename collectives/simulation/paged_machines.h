@@ -12,8 +12,8 @@
 
 #include "collectives/machine/packed_state.h"
 #include "collectives/schedule/program_store.h"
-#include "espalier/collectives/simulation/machines.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/internal/collectives/simulation/machines.h"
 #include "hal/sim/large_memory.h"
 
 namespace espalier::sim {

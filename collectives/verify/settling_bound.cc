@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "collectives/verify/every_n/repeat.h"
-#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

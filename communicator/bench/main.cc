@@ -6,9 +6,9 @@
 #include <iostream>
 #include <new>
 
-#include "base/file_limit.h"
+#include "base/process/file_limit.h"
+#include "base/version.h"
 #include "communicator/bench/measurement.h"
-#include "espalier/base/version.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "planner/files/loaded_schedule.h"
 #include "planner/workload/workload.h"

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "collectives/schedule/selection.h"
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/program.h"
-#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier::communicator::testing {
 namespace {

@@ -49,9 +49,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/base/status.h"
 #include "espalier/collectives/machine/operators.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::agent {
 
@@ -186,14 +186,14 @@ struct Report {
   std::uint8_t yet_more_zeros[6] = {};
   Little<std::int64_t> stall_step = 0;
   Little<std::uint64_t> stall_ns = 0;  // how long it has waited
-  // The log's counts (include/espalier/collectives/machine/event_log.h).
+  // The log's counts (include/espalier/internal/collectives/machine/event_log.h).
   Little<std::uint32_t> log_count = 0;
   Little<std::uint32_t> log_retired = 0;
   Little<std::uint64_t> log_lost = 0;
   // The data.
   Little<std::uint32_t> output_bytes = 0;
   Little<std::uint32_t> events = 0;
-  // Without what the board goes on, or tried to (include/espalier/base/loss.h).
+  // Without what the board goes on, or tried to (base/loss.h).
   Little<std::uint32_t> generation = 0;  // of its links; 0: those of the start
   Little<std::uint32_t> loss_kind = 0;   // Loss::Kind
   Little<std::uint32_t> loss_a = 0;

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "espalier/hal/serial/carrier.h"
-#include "espalier/hal/serial/serial_port.h"
+#include "espalier/internal/hal/serial/serial_port.h"
 #include "firmware/boot/flash.h"
 #include "firmware/boot/security_counter.h"
 #include "firmware/image/image.h"

@@ -1,7 +1,7 @@
 #include "firmware/bare/node.h"
 
 #include "espalier/hal/serial/serial_endpoint.h"
-#include "espalier/hal/serial/serial_port.h"
+#include "espalier/internal/hal/serial/serial_port.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/boot.h"
 #include "firmware/bare/server.h"

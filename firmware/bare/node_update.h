@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "espalier/base/limits.h"
+#include "espalier/internal/base/limits.h"
 
 #if ESPALIER_UPDATES
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "espalier/collectives/machine/event_log.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 
 namespace espalier::bare {
 

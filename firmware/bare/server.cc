@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/text.h"
 

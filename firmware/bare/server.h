@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/limits.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/limits.h"
 #if ESPALIER_SPARES
 #include <optional>
 #endif

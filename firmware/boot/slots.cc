@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 namespace {

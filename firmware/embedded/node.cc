@@ -10,8 +10,8 @@
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/espalier_node.h"
 #include "espalier/hal/serial/carrier.h"
-#include "espalier/hal/serial/wired_endpoint.h"
 #include "firmware/image/load_all.h"
+#include "hal/serial/wired_endpoint.h"
 
 namespace espalier::embedded {
 

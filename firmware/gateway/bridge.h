@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "espalier/hal/endpoint.h"
-#include "espalier/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_link.h"
 
 namespace espalier::gateway {
 

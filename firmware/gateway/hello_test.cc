@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/gateway/testing/board_end.h"
 

@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "base/file_limit.h"
-#include "base/inherited.h"
 #include "base/one_line.h"
+#include "base/process/file_limit.h"
+#include "base/process/inherited.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/gateway/remote.h"
 

@@ -8,8 +8,8 @@
 #include <cstdio>
 
 #include "base/counted.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/base/loss.h"
+#include "base/loss.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/gateway/gateway.h"
 
 namespace espalier::gateway {
@@ -20,7 +20,7 @@ constexpr char kViolation[] =
 // For the board's next packet, or the next piece of data in either direction.
 constexpr std::uint64_t kPatience = 10 * kSecond;
 
-// The inverse of event_bytes() (include/espalier/collectives/machine/event_log.h).
+// The inverse of event_bytes() (include/espalier/internal/collectives/machine/event_log.h).
 Event event_of(const std::uint8_t* bytes) {
   Event event;
   event.step = load_u32(bytes);

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "base/counted.h"
+#include "base/digest.h"
 #include "base/one_line.h"
-#include "espalier/base/digest.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/node/wire_up.h"
 #include "firmware/update/release.h"

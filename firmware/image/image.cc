@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/limits.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/image/sha256.h"
 
 namespace espalier {

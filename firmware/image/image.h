@@ -38,8 +38,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/loss.h"
 #include "collectives/schedule/node_programs.h"
-#include "espalier/base/loss.h"
 
 namespace espalier {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "espalier/base/limits.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/image/testing/sample_image.h"
 
 namespace espalier {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "espalier/base/limits.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 namespace {

@@ -2,7 +2,7 @@
 // The loader of a node's programs from its image. Freestanding.
 
 #include "collectives/schedule/node_programs.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "firmware/image/image.h"
 
 namespace espalier {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "base/digest.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
-#include "espalier/base/digest.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/boot/boot_report.h"
 #include "firmware/image/load_all.h"
 
@@ -32,7 +32,7 @@ const char* image_remedy(Status status) {
     case Status::kWrongNode: return "give the node the image of its own number";
     case Status::kRolledBack: return "build it with a higher security counter";
     case Status::kTooLarge:
-      return "it needs more than this node's limits (include/espalier/base/limits.h)";
+      return "it needs more than this node's limits (include/espalier/internal/base/limits.h)";
     case Status::kNothingToBoot: return "install an image that this node accepts";
     default: return "see the status";
   }

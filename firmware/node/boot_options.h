@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/command_line.h"
-#include "espalier/base/limits.h"
 #include "espalier/base/result.h"
+#include "espalier/internal/base/limits.h"
 #include "firmware/boot/file_flash.h"
 
 namespace espalier::node {

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "base/one_line.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::control {
 namespace {

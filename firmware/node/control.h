@@ -27,9 +27,9 @@
 #include <cstdint>
 #include <string>
 
-#include "espalier/base/limits.h"
-#include "espalier/base/loss.h"
+#include "base/loss.h"
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/internal/base/limits.h"
 #include "firmware/update/update_end.h"
 
 namespace espalier::control {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/testing/results.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/wire_up.h"
 

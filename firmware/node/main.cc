@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "base/file_limit.h"
-#include "base/inherited.h"
-#include "base/open_files.h"
+#include "base/process/file_limit.h"
+#include "base/process/inherited.h"
+#include "base/process/open_files.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "espalier/hal/ofi/provider_list.h"
 #include "firmware/node/boot_image.h"
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
@@ -27,6 +26,7 @@
 #include "firmware/node/standard_io.h"
 #include "firmware/node/update_server.h"
 #include "firmware/node/wire_up.h"
+#include "hal/ofi/provider/provider_list.h"
 
 namespace {
 

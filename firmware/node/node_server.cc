@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "collectives/machine/affine.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::node {
 namespace {

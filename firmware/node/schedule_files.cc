@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "base/counted.h"
+#include "base/digest.h"
 #include "base/read_file.h"
-#include "espalier/base/digest.h"
-#include "espalier/collectives/schedule/selection_file.h"
+#include "collectives/schedule/selection_file.h"
 
 namespace espalier::node {
 namespace {
@@ -23,7 +23,7 @@ const char* file_remedy(Status status) {
     case Status::kBadVersion: return "compile it with this release";
     case Status::kUnknownFeature: return "compile it for this node's release";
     case Status::kTooLarge:
-      return "it needs more than this node's limits (include/espalier/base/limits.h)";
+      return "it needs more than this node's limits (include/espalier/internal/base/limits.h)";
     case Status::kMalformed:
       return "it is not a schedule file; expected the output of `espalier compile`";
     case Status::kWrongTopology: return "compile it for this node's topology";

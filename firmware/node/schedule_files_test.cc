@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/testing/results.h"
+#include "collectives/schedule/selection_file.h"
+#include "collectives/schedule/selection_writer.h"
 #include "collectives/schedule/testing/sample_program.h"
-#include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/collectives/schedule/selection_file.h"
-#include "espalier/collectives/schedule/selection_writer.h"
 #include "tests/directory_test.h"
 #include "tests/whole.h"
 

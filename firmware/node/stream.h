@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/node/clock_difference.h"
 #include "firmware/node/control.h"
 

@@ -2,8 +2,8 @@
 // The spares of an image: the programs with which its node goes on after a failure. A derived class
 // opens the links. Freestanding; docs/spares.md.
 
+#include "collectives/machine/recovery.h"
 #include "collectives/schedule/node_programs.h"
-#include "espalier/collectives/machine/recovery.h"
 #include "firmware/image/image.h"
 
 #if ESPALIER_SPARES

@@ -1,6 +1,6 @@
 #include "firmware/update/release.h"
 
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 
 #if ESPALIER_UPDATES
 

@@ -1,7 +1,7 @@
 #include "firmware/update/roll_call.h"
 
-#include "espalier/base/assert.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/little_endian.h"
 
 #if ESPALIER_UPDATES
 

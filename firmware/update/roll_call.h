@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "espalier/base/link_set.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/internal/base/link_set.h"
 #include "firmware/update/release.h"
 
 namespace espalier {

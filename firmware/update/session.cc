@@ -1,6 +1,6 @@
 #include "firmware/update/session.h"
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 #if ESPALIER_UPDATES
 

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/little_endian.h"
 
 #if ESPALIER_UPDATES
 

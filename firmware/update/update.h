@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/boot/slots.h"
 #include "firmware/update/release.h"
 

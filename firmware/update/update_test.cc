@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/hal/sim/network.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/boot/testing/simulated_flash.h"
 #include "firmware/image/image_writer.h"
 #include "firmware/image/testing/sample_image.h"

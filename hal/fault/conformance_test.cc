@@ -6,8 +6,8 @@
 #include <deque>
 
 #include "base/testing/results.h"
-#include "espalier/hal/fault/fault_endpoint.h"
 #include "espalier/hal/sim/network.h"
+#include "hal/fault/fault_endpoint.h"
 
 namespace espalier::conformance {
 namespace {

@@ -1,10 +1,10 @@
-#include "espalier/hal/fault/fault_endpoint.h"
+#include "hal/fault/fault_endpoint.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/splitmix64.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::fault {
 namespace {

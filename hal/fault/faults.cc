@@ -1,4 +1,4 @@
-#include "espalier/hal/fault/faults.h"
+#include "hal/fault/faults.h"
 
 #include <charconv>
 #include <cstdlib>

@@ -1,10 +1,10 @@
-#include "espalier/hal/fault/faults.h"
+#include "hal/fault/faults.h"
 
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
-#include "espalier/hal/fault/fault_endpoint.h"
 #include "espalier/hal/sim/network.h"
+#include "hal/fault/fault_endpoint.h"
 
 namespace espalier::fault {
 namespace {

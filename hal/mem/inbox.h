@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/little_endian.h"
 #include "espalier/hal/mem/mem_endpoint.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::mem {
 

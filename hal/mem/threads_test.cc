@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/testing/child.h"
 #include "base/testing/results.h"
-#include "espalier/hal/mem/allocate.h"
+#include "espalier/internal/hal/mem/allocate.h"
 #include "hal/mem/host/host_endpoint.h"
 #include "hal/mem/host/shared_memory.h"
 #include "hal/mem/inbox.h"

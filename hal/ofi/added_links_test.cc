@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "espalier/base/limits.h"
-#include "espalier/hal/ofi/provider_list.h"
+#include "espalier/internal/base/limits.h"
+#include "hal/ofi/provider/provider_list.h"
 #include "hal/ofi/testing/collective_rank.h"
 #include "hal/ofi/testing/local_endpoints.h"
 

@@ -1,4 +1,4 @@
-#include "hal/ofi/authentication.h"
+#include "hal/ofi/provider/authentication.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "hal/ofi/random.h"
+#include "hal/ofi/provider/random.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/testing/results.h"
-#include "espalier/hal/ofi/address.h"
+#include "hal/ofi/provider/address.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {

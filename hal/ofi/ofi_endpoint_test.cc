@@ -19,10 +19,10 @@
 
 #include "base/clock.h"
 #include "base/testing/results.h"
-#include "espalier/base/limits.h"
-#include "espalier/hal/ofi/address.h"
-#include "hal/ofi/domain.h"
-#include "hal/ofi/mixed_endpoint.h"
+#include "espalier/internal/base/limits.h"
+#include "hal/ofi/endpoint/mixed_endpoint.h"
+#include "hal/ofi/provider/address.h"
+#include "hal/ofi/provider/domain.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {

@@ -1,12 +1,12 @@
 // Opens endpoints: finds out which kind serves a provider.
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "espalier/hal/ofi/provider_list.h"
-#include "hal/ofi/config_check.h"
-#include "hal/ofi/libfabric_endpoint.h"
-#include "hal/ofi/memory_endpoint.h"
-#include "hal/ofi/mixed_endpoint.h"
-#include "hal/ofi/provider.h"
+#include "hal/ofi/endpoint/config_check.h"
+#include "hal/ofi/endpoint/libfabric_endpoint.h"
+#include "hal/ofi/endpoint/memory_endpoint.h"
+#include "hal/ofi/endpoint/mixed_endpoint.h"
+#include "hal/ofi/provider/provider.h"
+#include "hal/ofi/provider/provider_list.h"
 
 namespace espalier::ofi {
 

@@ -1,6 +1,6 @@
 // The choice of a provider by FI_PROVIDER, and the text of a list. No libfabric.
 
-#include "espalier/hal/ofi/provider_list.h"
+#include "hal/ofi/provider/provider_list.h"
 
 #include <gtest/gtest.h>
 

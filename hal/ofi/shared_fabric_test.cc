@@ -1,4 +1,4 @@
-#include "hal/ofi/shared_fabric.h"
+#include "hal/ofi/lanes/shared_fabric.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
-#include "hal/ofi/light_mutex.h"
+#include "hal/ofi/provider/light_mutex.h"
 
 namespace espalier::ofi {
 namespace {

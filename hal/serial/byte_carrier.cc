@@ -1,6 +1,5 @@
 #include "espalier/hal/serial/carrier.h"
-
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 namespace {

@@ -1,6 +1,6 @@
 // The codes of frames on links with a key.
 
-#include "espalier/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_link.h"
 
 #if ESPALIER_SERIAL_MAC
 

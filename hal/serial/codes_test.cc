@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/little_endian.h"
 #include "hal/serial/siphash.h"
 #include "hal/serial/testing/hub.h"
 

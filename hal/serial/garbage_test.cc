@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/little_endian.h"
 #include "hal/serial/siphash.h"
 #include "hal/serial/testing/hub.h"
 

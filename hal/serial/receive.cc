@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "espalier/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_link.h"
 
 namespace espalier {
 namespace {

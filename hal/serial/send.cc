@@ -3,10 +3,10 @@
 
 #include <cstring>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/hal/serial/serial_link.h"
-#include "espalier/hal/serial/serial_port.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/little_endian.h"
+#include "espalier/internal/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_port.h"
 
 namespace espalier {
 namespace serial {

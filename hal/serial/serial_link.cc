@@ -1,8 +1,8 @@
-#include "espalier/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_link.h"
 
 #include <cstring>
 
-#include "espalier/hal/serial/serial_port.h"
+#include "espalier/internal/hal/serial/serial_port.h"
 
 namespace espalier {
 

@@ -1,6 +1,6 @@
 // Links as used by code that connects them to another fabric; sessions, silence, wrapping numbers.
 
-#include "espalier/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_link.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "espalier/hal/serial/serial_port.h"
+#include "espalier/internal/hal/serial/serial_port.h"
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::serial {
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "espalier/hal/serial/wired_endpoint.h"
 #include "hal/conformance/conformance.h"
+#include "hal/serial/wired_endpoint.h"
 
 namespace espalier::conformance {
 namespace {

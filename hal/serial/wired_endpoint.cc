@@ -1,4 +1,4 @@
-#include "espalier/hal/serial/wired_endpoint.h"
+#include "hal/serial/wired_endpoint.h"
 
 namespace espalier {
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::sim {
 

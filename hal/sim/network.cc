@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "hal/sim/network_state.h"
 
 namespace espalier::sim {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/splitmix64.h"
-#include "espalier/base/limits.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "espalier/base/link_set.h"
 #include "espalier/hal/sim/network.h"
+#include "espalier/internal/base/link_set.h"
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
 #include "hal/sim/node_order.h"

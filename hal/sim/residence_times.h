@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/hal/sim/traffic.h"
+#include "espalier/internal/hal/sim/traffic.h"
 
 namespace espalier::sim {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "hal/sim/large_memory.h"
 
 namespace espalier::sim {

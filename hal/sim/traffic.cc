@@ -1,4 +1,4 @@
-#include "espalier/hal/sim/traffic.h"
+#include "espalier/internal/hal/sim/traffic.h"
 
 #include <algorithm>
 

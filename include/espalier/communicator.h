@@ -48,9 +48,9 @@
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
 #include "espalier/collectives/machine/operators.h"
-#include "espalier/collectives/schedule/collective.h"
 #include "espalier/hal/endpoint.h"
-#include "espalier/hal/mem/allocate.h"
+#include "espalier/internal/collectives/schedule/collective.h"
+#include "espalier/internal/hal/mem/allocate.h"
 
 namespace espalier {
 

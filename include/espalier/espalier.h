@@ -266,7 +266,7 @@ typedef struct espalier_cause {
 espalier_cause espalier_cause_of(const espalier_comm* comm);
 
 // Returns `bytes` bytes of memory, zeros, at a multiple of 4096; null if there is none. Messages
-// from it to ranks of the same host are copied once instead of twice (espalier/hal/mem/allocate.h).
+// from it to ranks of the same host are copied once instead of twice (allocate.h).
 void* espalier_allocate(size_t bytes);
 // Gives memory of espalier_allocate() back. Call when no collective uses it. Null: nothing happens.
 // If the memory is not of espalier_allocate(), or was given back before, nothing is freed:

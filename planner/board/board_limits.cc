@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
-#include "espalier/base/limits.h"
-#include "espalier/collectives/schedule/table_limits.h"
+#include "collectives/schedule/table_limits.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::planner {
 namespace {

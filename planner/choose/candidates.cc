@@ -6,8 +6,8 @@
 
 #include "base/one_line.h"
 #include "collectives/predict/block_rules.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/embed/place.h"
-#include "espalier/collectives/schedule/expand.h"
 #include "planner/board/board_limits.h"
 #include "planner/make/blocks.h"
 #include "planner/make/bound.h"

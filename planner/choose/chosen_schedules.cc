@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "collectives/machine/affine.h"
-#include "espalier/collectives/schedule/selection_writer.h"
+#include "collectives/schedule/selection_writer.h"
 #include "planner/choose/sizes.h"
 
 namespace espalier::planner {

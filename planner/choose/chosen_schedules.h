@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/collectives/schedule/selection.h"
+#include "collectives/schedule/selection.h"
 #include "planner/choose/choice.h"
 
 namespace espalier::planner {

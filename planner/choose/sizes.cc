@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::planner {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/one_line.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "planner/files/loaded_schedule.h"
 #include "planner/make/blocks.h"
 

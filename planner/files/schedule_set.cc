@@ -4,8 +4,8 @@
 
 #include "base/one_line.h"
 #include "base/read_file.h"
-#include "espalier/base/assert.h"
-#include "espalier/collectives/schedule/selection_file.h"
+#include "collectives/schedule/selection_file.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::planner {
 namespace {

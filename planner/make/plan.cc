@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "base/counted.h"
+#include "base/digest.h"
 #include "collectives/predict/block_rules.h"
 #include "collectives/schedule/excess_words.h"
+#include "collectives/schedule/selection.h"
 #include "collectives/search/fractional_mesh.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/digest.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/collectives/schedule/selection.h"
+#include "espalier/internal/base/assert.h"
 #include "planner/make/embedding.h"
 #include "planner/make/shape.h"
 

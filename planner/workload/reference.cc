@@ -8,7 +8,7 @@
 #include "base/counted.h"
 #include "base/splitmix64.h"
 #include "collectives/machine/affine.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::reference {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/schedule/expand.h"
 #include "collectives/search/balanced_square.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/expand.h"
 #include "espalier/collectives/search.h"
 #include "espalier/topology/topology.h"
 #include "tests/algorithms/replay.h"

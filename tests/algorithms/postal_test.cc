@@ -12,8 +12,8 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/trees/alpha.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/expand.h"
 #include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/prototype_values.h"
 #include "tests/algorithms/replay.h"

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 namespace espalier::replay {
 namespace {

@@ -1,4 +1,4 @@
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "tests/algorithms/replay.h"
 
 namespace espalier::replay {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/expand.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"
 

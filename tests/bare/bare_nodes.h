@@ -5,10 +5,10 @@
 
 #include <cstring>
 
+#include "base/crc32.h"
 #include "base/splitmix64.h"
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
 #include "espalier/hal/serial/serial_endpoint.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/bare/server.h"
 #include "tests/bare/check.h"
 #include "tests/bare/memory_flash.h"

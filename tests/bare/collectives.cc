@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 #include "golden.h"
 #include "tests/bare/bare_nodes.h"
 #include "tests/bare/golden/digests.h"

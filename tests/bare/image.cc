@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/boot/slots.h"
 #include "golden.h"
 #include "tests/bare/check.h"

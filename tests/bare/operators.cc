@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "base/digest.h"
 #include "collectives/machine/testing/operator_numbers.h"
-#include "espalier/base/digest.h"
 #include "espalier/collectives/schedule/program.h"
 #include "tests/bare/check.h"
 #include "tests/bare/operator_digests.h"

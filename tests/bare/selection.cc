@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "espalier/base/digest.h"
+#include "base/digest.h"
 #include "golden_selection.h"
 #include "tests/bare/bare_nodes.h"
 #include "tests/bare/golden/selection/digests.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "espalier/base/limits.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/internal/base/limits.h"
 #include "tests/whole.h"
 
 namespace espalier::fat_trees {

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "bootstrap/message.h"
+#include "bootstrap/server.h"
 #include "bootstrap/stream.h"
-#include "espalier/bootstrap/server.h"
 #include "tests/fuzz/expect.h"
 
 namespace espalier::fuzz {

@@ -1,7 +1,7 @@
 // Fuzz target: any text is refused with one reason, or is a script of faults whose numbers are in
 // their ranges.
 
-#include "espalier/hal/fault/faults.h"
+#include "hal/fault/faults.h"
 
 #include <string>
 

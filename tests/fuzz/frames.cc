@@ -9,10 +9,10 @@
 #include <deque>
 #include <vector>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
+#include "base/crc32.h"
 #include "espalier/hal/serial/carrier.h"
 #include "espalier/hal/serial/serial_endpoint.h"
+#include "espalier/internal/base/little_endian.h"
 #include "hal/serial/siphash.h"
 #include "tests/fuzz/expect.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/expand.h"
 #include "firmware/node/control.h"
 #include "tests/fuzz/expect.h"
 #include "tools/common/json.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/base/limits.h"
+#include "espalier/internal/base/limits.h"
 #include "firmware/node/boot_options.h"
 #include "planner/workload/counts.h"
 #include "tests/fuzz/expect.h"

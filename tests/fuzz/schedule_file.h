@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "espalier/base/crc32.h"
+#include "base/crc32.h"
 #include "espalier/collectives/schedule/file.h"
 
 namespace espalier::fuzz {

@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/collectives/schedule/selection_file.h"
+#include "base/crc32.h"
+#include "collectives/schedule/selection_file.h"
+#include "espalier/internal/base/little_endian.h"
 #include "tests/fuzz/expect.h"
 
 namespace espalier::fuzz {

@@ -5,7 +5,7 @@ folders.py ROOT            prints the lines of sources, those of tests, and the 
                            more than MAX_FILES
 folders.py ROOT --table N  prints the N folders with the most files
 
-An assertion is a use of ESPALIER_ASSERT (include/espalier/base/assert.h)."""
+An assertion is a use of ESPALIER_ASSERT (include/espalier/internal/base/assert.h)."""
 import collections
 import pathlib
 import re

@@ -66,12 +66,12 @@ class Includes(GateTest):
         self.assertEqual(list(includes.find(self.root)), ["base/a_test.cc:2: std::string without <string>"])
 
     def test_macros_have_headers(self):
-        self.write("include/espalier/base/limits.h", "#pragma once\n#ifndef ESPALIER_SPARES\n#define ESPALIER_SPARES 1\n#endif\n")
-        self.write("base/a.h", '#pragma once\n#include "espalier/base/limits.h"\n')
+        self.write("include/espalier/internal/base/limits.h", "#pragma once\n#ifndef ESPALIER_SPARES\n#define ESPALIER_SPARES 1\n#endif\n")
+        self.write("base/a.h", '#pragma once\n#include "espalier/internal/base/limits.h"\n')
         self.write("base/a.cc", '#include "base/a.h"\n#if ESPALIER_SPARES && ESPALIER_OF_THE_BUILD\n#endif\n')
         self.assertEqual(list(includes.find(self.root)), [])
         self.write("base/b.cc", "// ESPALIER_SPARES\n#if ESPALIER_SPARES\n#elif ESPALIER_SPARES\n#endif\n")
-        self.assertEqual(list(includes.find(self.root)), ['base/b.cc:2: ESPALIER_SPARES without "espalier/base/limits.h"'])
+        self.assertEqual(list(includes.find(self.root)), ['base/b.cc:2: ESPALIER_SPARES without "espalier/internal/base/limits.h"'])
 
 
 class Declarations(GateTest):

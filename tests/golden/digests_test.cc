@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/testing/results.h"
 #include "collectives/schedule/testing/sample_program.h"
-#include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/topology/topology.h"
 #include "planner/make/shape.h"

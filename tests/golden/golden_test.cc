@@ -14,12 +14,12 @@
 #include <string>
 
 #include "base/testing/results.h"
+#include "collectives/schedule/selection_file.h"
+#include "collectives/schedule/selection_writer.h"
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/collectives/schedule/selection_file.h"
-#include "espalier/collectives/schedule/selection_writer.h"
 #include "espalier/collectives/search.h"
 #include "espalier/topology/topology.h"
 

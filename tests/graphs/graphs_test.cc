@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/search/exchange_flow.h"
 #include "collectives/search/packing/path_packing.h"
 #include "collectives/search/packing/tree_packing.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/base/digest.h"
 #include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"

@@ -13,7 +13,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {

@@ -6,8 +6,8 @@
 
 #include "base/testing/results.h"
 #include "collectives/machine/affine.h"
+#include "collectives/schedule/selection.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier::grid {
 

@@ -7,7 +7,7 @@ import re
 import plan as plans
 import rig as rigs
 
-EVENT_BYTES = 16  # of a log's record (include/espalier/collectives/machine/event_log.h)
+EVENT_BYTES = 16  # of a log's record (include/espalier/internal/collectives/machine/event_log.h)
 ROOM_BYTES, ROOM_EVENTS = 262144, 16384  # of a board whose description says nothing (proto/board.proto)
 PER_RANK = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
 # A whole message, of all ranks' parts: where it is the input, and the output.

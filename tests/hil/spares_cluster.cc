@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "espalier/hal/serial/frame.h"
+#include "espalier/internal/hal/serial/frame.h"
 #include "firmware/bare/agent.h"
 #include "hal/serial/host/carriers.h"
 #include "tests/hil/spares_options.h"

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
-#include "espalier/base/loss.h"
-#include "espalier/collectives/machine/recovery.h"
+#include "base/loss.h"
+#include "collectives/machine/recovery.h"
 #include "tests/hil/spares_reference.h"
 
 namespace espalier {

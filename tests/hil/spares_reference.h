@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/loss.h"
 #include "base/splitmix64.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/base/loss.h"
 #include "espalier/collectives/schedule/program.h"
-#include "espalier/hal/serial/frame.h"
+#include "espalier/internal/base/little_endian.h"
+#include "espalier/internal/hal/serial/frame.h"
 
 namespace espalier {
 

@@ -28,10 +28,10 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32.h"
 #include "base/one_line.h"
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/hal/serial/frame.h"
+#include "espalier/internal/base/little_endian.h"
+#include "espalier/internal/hal/serial/frame.h"
 #include "firmware/gateway/conversation.h"
 #include "hal/serial/host/carriers.h"
 #include "tests/hil/spares_options.h"

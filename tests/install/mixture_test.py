@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Objects that were compiled with different macros of include/espalier/base/limits.h do not link, if a public class has another layout.
+"""Objects that were compiled with different macros of include/espalier/internal/base/limits.h do not link, if a public class has another layout.
 
 mixture_test.py LIMITS INCLUDE... -- COMPILER...
 Compiles functions that take the public classes once, and their caller once with the same macros, which links, and then with another

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "espalier/base/crc32.h"
+#include "base/crc32.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/text.h"

@@ -11,9 +11,9 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
+#include "collectives/schedule/expand.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/lower/lower.h"
-#include "espalier/collectives/schedule/expand.h"
 #include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 #include "tests/grid/grid.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "espalier/proto/schedule.pb.h"
+#include "espalier/internal/proto/schedule.pb.h"
 
 namespace espalier::mutation {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/proto/schedule.pb.h"
+#include "espalier/internal/proto/schedule.pb.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::mutation {

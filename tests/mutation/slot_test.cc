@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/contention/placed.h"
 #include "tests/mutation/schedules.h"

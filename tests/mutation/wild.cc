@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/crc32.h"
 #include "base/testing/results.h"
-#include "espalier/base/crc32.h"
-#include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/limits.h"
 #include "espalier/topology/topology.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/schedules.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/schedule/selection_writer.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/selection_writer.h"
 #include "firmware/image/image_writer.h"
 
 namespace espalier::nodes {

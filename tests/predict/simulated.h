@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "collectives/predict/model.h"
-#include "espalier/base/switching.h"
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/switching.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::testing {

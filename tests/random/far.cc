@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "espalier/collectives/machine/detail/instance_scheduler.h"
+#include "espalier/internal/collectives/machine/detail/instance_scheduler.h"
 #include "tests/mutation/formulas.h"
 
 namespace espalier::random {

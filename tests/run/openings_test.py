@@ -22,7 +22,7 @@ LIMIT = re.compile(r'^    \{"(an? [\w ]+)", std::size_t\{(\d+)\} << (10|20)\},$'
 LARGE = (512 << 20) + 1  # above all limits; no byte is written
 READERS = {
     "base/read_file.cc": "the function itself",
-    "base/inherited.cc": "/dev/null",
+    "base/process/inherited.cc": "/dev/null",
     "bootstrap/join.cc": "the job secret and the file of rank 0, regular and of mode 0600",
     "communicator/cache_file.cc": "the cache, regular and of mode 0600; the program itself",
     "communicator/measure_network.cc": "/proc",
@@ -30,8 +30,8 @@ READERS = {
     "firmware/boot/file_flash.cc": "regular, opened to write",
     "firmware/gateway/child.cc": "/dev/null, and an output",
     "hal/mem/host/segment.cc": "/proc",
-    "hal/ofi/connection_gate.cc": "/dev/null",
-    "hal/ofi/mixed_endpoint.cc": "/proc",
+    "hal/ofi/provider/connection_gate.cc": "/dev/null",
+    "hal/ofi/endpoint/mixed_endpoint.cc": "/proc",
     "hal/serial/host/link_key.cc": "regular and of mode 0600",
     "hal/serial/host/streams.cc": "a device of a serial line, O_NONBLOCK",
     "tools/common/available_memory.cc": "/proc",

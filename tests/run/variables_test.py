@@ -2,7 +2,7 @@
 """Every environment variable that a program of ours reads, with wrong values: one line that names it, quoted, and status 2.
 
 variables_test.py SOURCE ESPALIER JOINED
-The table is that of base/variables.cc. Only that file calls getenv(), so a variable outside the table does not exist.
+The table is that of base/process/variables.cc. Only that file calls getenv(), so a variable outside the table does not exist.
 """
 
 import os
@@ -36,8 +36,8 @@ def check_reads(root):
     for path in shipped:
         with open(os.path.join(root, path), encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
-                if READS.search(line) and path != os.path.join("base", "variables.cc"):
-                    sys.exit(f"{path}:{number}: reads the environment; expected a row and a function of base/variables.h")
+                if READS.search(line) and path != os.path.join("base", "process", "variables.cc"):
+                    sys.exit(f"{path}:{number}: reads the environment; expected a row and a function of base/process/variables.h")
 
 
 def context(name, value):
@@ -77,15 +77,15 @@ def check_value(name, kind, expected, value, joined, espalier):
 def main():
     root, espalier, joined = (os.path.abspath(each) for each in sys.argv[1:4])
     check_reads(root)
-    with open(os.path.join(root, "base", "variables.cc"), encoding="utf-8") as file:
+    with open(os.path.join(root, "base", "process", "variables.cc"), encoding="utf-8") as file:
         rows = ROW.findall(file.read())
     with open(os.path.join(root, "docs", "cluster.md"), encoding="utf-8") as file:
         page = file.read()
     if len(rows) < 20:
-        sys.exit(f"{len(rows)} rows in base/variables.cc; expected its table")
+        sys.exit(f"{len(rows)} rows in base/process/variables.cc; expected its table")
     for name, kind, expected in rows:
         if f"`{name}`" not in page:
-            sys.exit(f"docs/cluster.md has no `{name}`; expected every variable of base/variables.cc")
+            sys.exit(f"docs/cluster.md has no `{name}`; expected every variable of base/process/variables.cc")
         for value in WRONG + (["3 ", "-1", "99999999999"] if kind == "kNumber" else []):
             check_value(name, kind, expected, value, joined, espalier)
     print(f"{len(rows)} variables with wrong values")

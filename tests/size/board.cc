@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectives/machine/recovery.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/collectives/machine/recovery.h"
 #include "espalier/collectives/schedule/file.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"

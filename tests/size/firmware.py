@@ -34,7 +34,7 @@ class Build:
         work.mkdir(parents=True, exist_ok=True)
 
     def limit(self, name):
-        """The value of a -D of include/espalier/base/limits.h."""
+        """The value of a -D of include/espalier/internal/base/limits.h."""
         words = {word for entry in self.commands.values() for word in shlex.split(entry["command"])}
         return next(int(word.split("=")[1]) for word in words if word.startswith(f"-DESPALIER_MAX_{name}="))
 

@@ -26,9 +26,9 @@ there. The board is [microbit](../../boards/microbit/README.md).
 """
 # Links, window, programs.
 SHAPES = [(1, 1, 1), (1, 2, 3), (2, 2, 3), (3, 2, 3), (3, 2, 5), (3, 4, 3), (4, 2, 3), (8, 2, 1)]
-SIZES = {"server": ("firmware/bare/server.h", "espalier::bare::Server"), "link": ("espalier/hal/serial/serial_link.h", "espalier::SerialLink"),
+SIZES = {"server": ("firmware/bare/server.h", "espalier::bare::Server"), "link": ("espalier/internal/hal/serial/serial_link.h", "espalier::SerialLink"),
          "program": ("espalier/collectives/schedule/program.h", "espalier::DecodedProgram"),
-         "event": ("espalier/collectives/machine/event_log.h", "espalier::Event")}
+         "event": ("espalier/internal/collectives/machine/event_log.h", "espalier::Event")}
 
 
 def sizes(build, number, links, window, programs):

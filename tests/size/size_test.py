@@ -243,7 +243,7 @@ def main():
     for library in args.libraries:
         sources = [(source, ["-w", "-Wno-error", *library.flags]) for source in library.sources]
         modules.setdefault(COMPONENT[library.name], []).extend(toolchain.compile_all(sources, options, args.work / library.name))
-    modules["nanopb"] += toolchain.compile_all([(args.generated / "espalier/proto/schedule.pb.c", ["-Wno-error"])], options, args.work)
+    modules["nanopb"] += toolchain.compile_all([(args.generated / "espalier/internal/proto/schedule.pb.c", ["-Wno-error"])], options, args.work)
     board = [HERE / "board.cc", args.root / "firmware/bare/memory.cc"]
     own = toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options, args.work)
     objects = [item for group in modules.values() for item in group]

@@ -65,7 +65,7 @@ class Graph:
             name, parts = bare(node.group(1)), node.group(2).split("\\n")
             size = re.match(r"^(\d+) bytes \((.*)\)$", parts[-1])
             if size:
-                # C's global functions have no label. The namespaces of include/espalier/base/limits.h are left out.
+                # C's global functions have no label. The namespaces of include/espalier/internal/base/limits.h are left out.
                 self.label[name] = re.sub(r"\bbuild_[a-z]+(_\d+)+::", "", parts[0]) if len(parts) > 2 else name
                 self.frame[name] = max(self.frame.get(name, 0), int(size.group(1)))
                 if size.group(2) not in ("static", "dynamic,bounded"):

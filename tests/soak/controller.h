@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/bootstrap/server.h"
+#include "bootstrap/server.h"
 #include "tests/soak/samples.h"
 
 namespace espalier::soak {

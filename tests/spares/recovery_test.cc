@@ -5,7 +5,7 @@
 // ESPALIER_WHOLE=1. ESPALIER_PART=K/N, K from 1: of the tests on returns only the K-th of N parts,
 // for processes that share them.
 
-#include "espalier/collectives/machine/recovery.h"
+#include "collectives/machine/recovery.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "espalier/collectives/machine/recovery.h"
+#include "collectives/machine/recovery.h"
 #include "tests/spares/testing/recovering_cluster.h"
 #include "tests/whole.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "espalier/hal/fault/fault_endpoint.h"
-#include "espalier/hal/fault/faults.h"
+#include "hal/fault/fault_endpoint.h"
+#include "hal/fault/faults.h"
 #include "tests/storm/plan.h"
 #include "tests/storm/schedule.h"
 

@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "espalier/hal/serial/ethernet.h"
-#include "espalier/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_link.h"
+#include "hal/serial/ethernet.h"
 #include "tests/storm/plan.h"
 
 namespace espalier::storm {

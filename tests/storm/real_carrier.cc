@@ -6,7 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "espalier/hal/ofi/provider_list.h"
+#include "hal/ofi/provider/provider_list.h"
 #include "hal/ofi/testing/local_endpoints.h"
 #include "tests/storm/carrier.h"
 #include "tests/storm/draw.h"

@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
-#include "base/open_files.h"
-#include "base/system_error.h"
+#include "base/process/open_files.h"
+#include "base/process/system_error.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::cluster {

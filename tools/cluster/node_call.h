@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/hal/ofi/provider_list.h"
+#include "hal/ofi/provider/provider_list.h"
 
 namespace espalier::tools {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "espalier/collectives/schedule/selection_writer.h"
+#include "collectives/schedule/selection_writer.h"
 #include "planner/choose/chosen_schedules.h"
 #include "planner/files/prove.h"
 #include "planner/files/schedule_set.h"

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "espalier/base/assert.h"
 #include "espalier/collectives/machine/operators.h"
-#include "espalier/collectives/schedule/enumerations.h"
 #include "espalier/collectives/schedule/program.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/collectives/schedule/enumerations.h"
 #include "tools/commands/commands.h"
 
 namespace espalier::tools {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/variables.h"
-#include "hal/ofi/provider_refusal.h"
+#include "base/process/variables.h"
+#include "hal/ofi/provider/provider_refusal.h"
 #include "tools/cluster/node_call.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"

@@ -8,8 +8,8 @@
 
 #include "collectives/embed/cuts.h"
 #include "collectives/embed/groups.h"
+#include "collectives/embed/placement.h"
 #include "espalier/collectives/embed/place.h"
-#include "espalier/collectives/embed/placement.h"
 #include "planner/make/plan.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"

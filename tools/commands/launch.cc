@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/variables.h"
+#include "base/process/variables.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"

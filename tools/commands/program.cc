@@ -8,9 +8,9 @@
 #include <string>
 #include <system_error>
 
-#include "base/file_limit.h"
-#include "base/system_error.h"
-#include "espalier/base/version.h"
+#include "base/process/file_limit.h"
+#include "base/process/system_error.h"
+#include "base/version.h"
 #include "tools/commands/commands.h"
 #include "tools/common/command_line.h"
 #include "tools/common/failure.h"

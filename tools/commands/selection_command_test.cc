@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "espalier/collectives/schedule/selection_file.h"
-#include "espalier/collectives/schedule/selection_writer.h"
+#include "collectives/schedule/selection_file.h"
+#include "collectives/schedule/selection_writer.h"
 #include "tests/whole.h"
 #include "tools/commands/testing/command_fixture.h"
 

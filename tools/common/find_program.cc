@@ -8,7 +8,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "base/variables.h"
+#include "base/process/variables.h"
 
 namespace espalier::tools {
 namespace {

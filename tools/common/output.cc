@@ -10,7 +10,7 @@
 #include <iostream>
 #include <optional>
 
-#include "base/system_error.h"
+#include "base/process/system_error.h"
 #include "tools/common/failure.h"
 #include "tools/common/held_signals.h"
 #include "tools/common/json.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "espalier/collectives/machine/event_log.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 #include "planner/workload/reference.h"
 
 namespace espalier::tools {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "base/variables.h"
+#include "base/process/variables.h"
 #include "bootstrap/pmix_library.h"
 #include "tools/common/find_program.h"
 #include "tools/doctor/host.h"

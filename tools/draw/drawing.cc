@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 

@@ -6,11 +6,11 @@
 #include <tuple>
 #include <utility>
 
+#include "base/digest.h"
 #include "collectives/lower/timed.h"
-#include "espalier/base/digest.h"
-#include "espalier/base/step_limits.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/step_limits.h"
 #include "planner/files/prove.h"
 #include "planner/make/plan.h"
 #include "tools/common/failure.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "planner/files/loaded_schedule.h"
 
 namespace espalier::tools::formats {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <system_error>
 
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "planner/board/board.h"

@@ -13,8 +13,8 @@
 #include <memory>
 
 #include "base/counted.h"
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/internal/base/little_endian.h"
 #include "firmware/image/image_writer.h"
 #include "tools/common/failure.h"
 #include "tools/common/held_signals.h"

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "collectives/machine/recovery.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/machine/recovery.h"
 #include "planner/files/prove.h"
 #include "planner/make/plan.h"
 #include "tools/common/failure.h"

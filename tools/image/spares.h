@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/base/loss.h"
+#include "base/loss.h"
 #include "espalier/base/result.h"
 #include "espalier/topology/topology.h"
 #include "firmware/image/image_writer.h"

@@ -25,12 +25,12 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
-#include "base/inherited.h"
-#include "base/open_files.h"
-#include "base/system_error.h"
-#include "base/variables.h"
+#include "base/process/inherited.h"
+#include "base/process/open_files.h"
+#include "base/process/system_error.h"
+#include "base/process/variables.h"
+#include "base/version.h"
 #include "espalier/base/result.h"
-#include "espalier/base/version.h"
 #include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
 #include "tools/launch/frames.h"
@@ -135,7 +135,7 @@ void Daemon::prepare(const Fields& message) {
   if (secret_ < 0)
     return refuse(std::string("no memory for the secret: ") + system_error_text(errno));
   // Otherwise a library behind libfabric handles the signals of a rank before its main(), ignored
-  // ones too (hal/ofi/signal_actions.h).
+  // ones too (hal/ofi/provider/signal_actions.h).
   setenv("IPATH_NO_BACKTRACE", "1", 0);
   for (const std::string& entry : job->variables) {
     const std::size_t equals = entry.find('=');

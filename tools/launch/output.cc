@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/inherited.h"
+#include "base/process/inherited.h"
 
 namespace espalier::launch {
 namespace {

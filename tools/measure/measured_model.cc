@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "tools/common/numbers.h"
 
 namespace espalier::tools {

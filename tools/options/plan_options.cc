@@ -4,10 +4,10 @@
 
 #include "collectives/algorithms/trees/alpha.h"
 #include "collectives/build/builder.h"
-#include "espalier/base/limits.h"
+#include "collectives/schedule/selection.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/selection.h"
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/limits.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "base/counted.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 #include "planner/make/blocks.h"
 #include "planner/make/bound.h"
 #include "tools/report/show_text.h"

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "planner/make/blocks.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 namespace espalier::tools {
 

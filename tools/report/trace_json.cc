@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/expand.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"

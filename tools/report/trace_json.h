@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "espalier/collectives/machine/event_log.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 #include "planner/files/loaded_schedule.h"
 
 namespace espalier::tools {

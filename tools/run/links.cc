@@ -2,9 +2,9 @@
 // (routed).
 
 #include "collectives/lower/neighbours.h"
-#include "espalier/base/limits.h"
-#include "espalier/hal/ofi/address.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "espalier/internal/base/limits.h"
+#include "hal/ofi/provider/address.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/run/run.h"

@@ -5,7 +5,7 @@
 
 #include "base/counted.h"
 #include "espalier/hal/mem/mem_endpoint.h"
-#include "espalier/hal/ofi/provider_list.h"
+#include "hal/ofi/provider/provider_list.h"
 #include "tools/common/available_memory.h"
 #include "tools/common/failure.h"
 #include "tools/run/run.h"

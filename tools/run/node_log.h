@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "espalier/base/result.h"
-#include "espalier/collectives/machine/event_log.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 
 namespace espalier::run_command {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/collectives/machine/event_log.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 
 namespace espalier::tools {
 

@@ -7,8 +7,8 @@
 
 #include "collectives/predict/model.h"
 #include "collectives/simulation/cluster.h"
-#include "espalier/collectives/machine/event_log.h"
 #include "espalier/hal/sim/network.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 #include "tools/simulate/node_log.h"
 #include "tools/simulate/simulated_memory.h"
 #include "tools/simulate/stored_schedule.h"

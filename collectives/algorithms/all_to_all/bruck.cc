@@ -13,8 +13,8 @@
 // are copied to OUTPUT in the last step, when INPUT has been used: both may be the same memory. A
 // step can have as many copies as there are actions, so it is kTooLarge above 26 ranks.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

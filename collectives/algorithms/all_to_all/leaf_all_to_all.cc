@@ -53,11 +53,11 @@
 
 #include <algorithm>
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/assert.h"
-#include "espalier/base/step_limits.h"
-#include "espalier/collectives/algorithms/generators.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier {
 namespace {

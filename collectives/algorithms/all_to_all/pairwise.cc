@@ -8,9 +8,9 @@
 // j+1 before it. Every rank has a link to every other. Parts arrive before the same positions of
 // INPUT are sent, so INPUT and OUTPUT must differ.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/rounds.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

@@ -28,9 +28,9 @@
 // maximum number of parts per message; for a reduce-scatter or allreduce, if the slots are more
 // than a program has.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

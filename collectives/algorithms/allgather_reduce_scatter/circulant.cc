@@ -23,9 +23,9 @@
 // kTooLarge above kMaxGatheringRounds, kMaxScatteringRounds and kMaxAllreduceRounds rounds: the
 // tables of a program are too small.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -24,10 +24,10 @@
 // not depend on the round. Actions: at most 3 + (h-1)(k_l + 1) per router, h + 2 per rank.
 // kTooLarge for h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "collectives/build/rounds.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/collectives/algorithms/generators.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier {
 namespace {

@@ -16,8 +16,8 @@
 // The sum of a part begins at the rank after its owner and travels around to the owner, so
 // operators must be commutative.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/phases.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -19,9 +19,9 @@
 // kTooLarge, on every rank, if there are 128 rounds or more or a program's tables are too small:
 // lambda >= 9 beyond 10^6 ranks.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

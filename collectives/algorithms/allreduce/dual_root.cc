@@ -12,9 +12,9 @@
 // [Traff21] numbers the trees in post-order. In order is better here: a rank adds its own block to
 // the left child's sum in the step in which that arrives, and the right child's sum one step later.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/up_down_tree.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

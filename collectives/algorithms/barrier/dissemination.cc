@@ -7,9 +7,9 @@
 // A rank may send only once all earlier messages have arrived, not only the last one. The combines
 // ensure this: they run in order, each after the receive of its step.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/one_block.h"
 #include "collectives/build/phases.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -16,8 +16,8 @@
 // if a rank has more sends than a program has room for, or the tree takes more than kMaxAlphaTicks.
 
 #include "collectives/algorithms/broadcast_reduce/postal_tree.h"
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/alpha.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

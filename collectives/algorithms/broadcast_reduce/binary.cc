@@ -16,8 +16,8 @@
 // need not be commutative: the order of the ranks is reversed for p-1. For other roots the tree
 // takes the ranks from the root onward, cyclically.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

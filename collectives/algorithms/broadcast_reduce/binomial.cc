@@ -6,8 +6,8 @@
 // step s every rank below 2^s sends to rank v + 2^s. [Bruck96] section 2.1; optimal for one block
 // ([Sanders03] section 2: the number of ranks that have the block can at most double per step).
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

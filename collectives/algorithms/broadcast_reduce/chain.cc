@@ -8,8 +8,8 @@
 // operators need not be commutative. For other roots the chain takes the ranks from the root
 // onward, cyclically.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/phases.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -8,8 +8,8 @@
 // a program can express a maximum, and N is not known here.) Cost: steps * (alpha + beta*m/N).
 // Source: the chain of [Sanders03] section 2, twice.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -19,8 +19,8 @@
 // kMaxReduceRounds, whose actions do not fit a program.
 
 #include "collectives/algorithms/circulant/schedule.h"
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

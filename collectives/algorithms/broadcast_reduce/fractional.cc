@@ -17,9 +17,9 @@
 // arrived, and is combined last. Ranks therefore stay in order, and to root 0 or p-1 operators need
 // not be commutative.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

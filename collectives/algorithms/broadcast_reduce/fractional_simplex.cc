@@ -19,9 +19,9 @@
 
 #include <algorithm>
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

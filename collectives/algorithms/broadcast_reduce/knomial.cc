@@ -12,10 +12,10 @@
 // share a link (interval_tree.h). kTooLarge if a program has no room for a rank's
 // transfers: more than 62 sends of a broadcast, or 32 receives of a reduce.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -10,8 +10,8 @@
 // beyond 10^6 ranks.
 
 #include "collectives/algorithms/broadcast_reduce/postal_tree.h"
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/postal.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -11,9 +11,9 @@
 // neighbours in the step after it received. Steps: 2h + N - 1, where 2h is the distance to the
 // furthest leaf. Source: [DD96] section 3.1. Actions: at most k_i + 1 per router, 1 per rank.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/collectives/algorithms/generators.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier {
 namespace {

@@ -10,9 +10,9 @@
 // has the whole message. p is at most 2 * 65535, twice the maximum number of segments per message;
 // kTooLarge above.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -13,9 +13,9 @@
 // operators need not be commutative. In two-tree-mirror T2 is the mirror image of T1; n must then
 // be even.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "collectives/build/phases.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

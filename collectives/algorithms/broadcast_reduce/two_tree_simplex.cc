@@ -19,11 +19,11 @@
 // right child (pair_trees.h). Sums keep the order of the ranks from the root onward, and to root 0
 // or p-1 operators need not be commutative.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

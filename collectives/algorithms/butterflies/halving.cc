@@ -23,9 +23,9 @@
 // too small.
 
 #include "collectives/algorithms/butterflies/folding.h"
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -15,9 +15,9 @@
 // kTooLarge above 65536 ranks.
 
 #include "collectives/algorithms/butterflies/folding.h"
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -11,9 +11,9 @@
 // Number u of a host sends in step R*k + u to number (k + u) mod R; number j receives from number
 // (j - k) mod R. Every rank has a link to every other. kTooLarge if R^2 (H-1) is above 2^20.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
 #include "collectives/build/rounds.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -9,8 +9,8 @@
 // leaders hear of each other by dissemination (log H network steps), and each host hears of all
 // (log R memory steps).
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 

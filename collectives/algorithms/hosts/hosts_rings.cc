@@ -18,8 +18,8 @@
 //
 // Rings add in cyclic order: operators must commute if they combine (R > 1; reduce-scatter: p > 1).
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -12,8 +12,8 @@
 // memory step more in phases 2 and 3. With one host, or one rank per host, it is the flat chain.
 // The flat chain has p-2+N network steps; it is better if N is above p - H.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

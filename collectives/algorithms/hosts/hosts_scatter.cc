@@ -10,9 +10,9 @@
 // are in separate parts of a line, so none share a link. The binomial scatter takes one step less
 // on some meshes, and may have messages that share links.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
 #include "collectives/algorithms/hosts/host_halves.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -15,8 +15,8 @@
 // H-2+N. Leaders are in rank order, and an allreduce's are the first ranks of their hosts, so
 // operators need not be commutative.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

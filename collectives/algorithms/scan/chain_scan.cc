@@ -8,8 +8,8 @@
 // The exscan keeps the received sum in scratch until the own block is added, so INPUT and OUTPUT
 // may be the same memory. Its last rank needs no further sum and receives into OUTPUT.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/phases.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

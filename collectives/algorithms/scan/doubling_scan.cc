@@ -12,9 +12,9 @@
 //
 // Cost of all: steps * (alpha + beta*m).
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

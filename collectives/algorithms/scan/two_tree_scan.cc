@@ -22,9 +22,9 @@
 // An exscan cannot keep its own block and its left subtree's sum in the same memory, so its INPUT
 // and OUTPUT must differ. For a scan they may be the same.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -24,11 +24,11 @@
 //
 // INPUT and OUTPUT of an exscan must differ. For a scan they may be the same.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

@@ -13,9 +13,9 @@
 // every rank sends its own part in the first step of the round, then those of the ranks behind it,
 // nearest first.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/rounds.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

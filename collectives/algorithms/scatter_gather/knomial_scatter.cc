@@ -13,10 +13,10 @@
 // kTooLarge above, and if a program has no room for a rank's transfers: each takes up to three of
 // its 64 indices, two at the root.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

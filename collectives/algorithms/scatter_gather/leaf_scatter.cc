@@ -14,9 +14,9 @@
 // above it, 1 for other ranks, 2 for other routers. kTooLarge if the terms do not fit: k = 2, h >
 // 14.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "collectives/build/rounds.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

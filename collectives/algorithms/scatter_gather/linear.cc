@@ -8,9 +8,9 @@
 // In step j of a round (rounds.h) the root sends to, or receives from, the rank j+1 after it. A
 // node has at most 128 links, so there are at most 129 ranks; kTooLarge above.
 
+#include "collectives/algorithms/generators.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/rounds.h"
-#include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {

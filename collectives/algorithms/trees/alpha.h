@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "collectives/algorithms/trees/postal.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 

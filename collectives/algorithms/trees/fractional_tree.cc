@@ -1,7 +1,7 @@
 #include "collectives/algorithms/trees/fractional_tree.h"
 
 #include "collectives/build/builder.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 namespace {

@@ -15,8 +15,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "espalier/collectives/build/parameters.h"
-#include "espalier/collectives/schedule/table_limits.h"
+#include "collectives/schedule/table_limits.h"
+#include "espalier/internal/collectives/build/parameters.h"
 
 namespace espalier {
 

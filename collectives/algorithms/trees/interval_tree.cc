@@ -1,6 +1,6 @@
 #include "collectives/algorithms/trees/interval_tree.h"
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 namespace {

@@ -21,7 +21,7 @@
 
 #include <cstdint>
 
-#include "espalier/collectives/build/parameters.h"
+#include "espalier/internal/collectives/build/parameters.h"
 
 namespace espalier {
 

@@ -1,6 +1,6 @@
 #include "collectives/algorithms/trees/leaf_tree.h"
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 

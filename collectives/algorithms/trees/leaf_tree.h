@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "collectives/build/builder.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier {
 

@@ -9,8 +9,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 

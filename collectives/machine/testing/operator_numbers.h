@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/splitmix64.h"
-#include "espalier/base/little_endian.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <random>
 
-#include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/program.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::testing {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "espalier/base/limits.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::testing {
 

@@ -5,9 +5,9 @@
 
 #include <vector>
 
+#include "collectives/schedule/selection_writer.h"
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "espalier/collectives/schedule/selection_writer.h"
 
 namespace espalier {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collectives/search/streams.h"
-#include "espalier/base/limits.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::searched {
 

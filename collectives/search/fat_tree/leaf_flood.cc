@@ -23,10 +23,10 @@
 #include "collectives/search/fat_tree/leaf_check.h"
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/limits.h"
-#include "espalier/base/step_limits.h"
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::searched {
 namespace {

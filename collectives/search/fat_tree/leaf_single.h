@@ -5,7 +5,7 @@
 
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "collectives/build/builder.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 

@@ -26,7 +26,7 @@
 #include "collectives/search/packing/path_packing.h"
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 namespace {

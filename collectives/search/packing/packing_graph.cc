@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "espalier/base/step_limits.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::searched {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::searched {
 namespace {

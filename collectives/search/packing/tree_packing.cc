@@ -32,7 +32,7 @@
 #include <utility>
 
 #include "collectives/verify/bounds/flow.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {

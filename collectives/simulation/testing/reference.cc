@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/splitmix64.h"
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::testing {
 namespace {

@@ -30,7 +30,7 @@
 #include "collectives/verify/bounds/hops.h"
 #include "collectives/verify/bounds/tree.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 

@@ -34,8 +34,8 @@
 #include "collectives/verify/bounds/cuts.h"
 #include "collectives/verify/properties/form.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

@@ -30,8 +30,8 @@
 #include "collectives/verify/properties/rank_sets.h"
 #include "collectives/verify/properties/size.h"
 #include "collectives/verify/report/counterexample.h"
-#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

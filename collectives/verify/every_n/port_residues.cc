@@ -6,8 +6,8 @@
 
 #include "collectives/verify/properties/ports.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/step_limits.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::verify {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "collectives/verify/testing/premises.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

@@ -10,8 +10,8 @@
 #include "collectives/verify/every_n/slot_turns.h"
 #include "collectives/verify/every_n/time_order.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "espalier/base/arithmetic.h"
-#include "espalier/base/step_limits.h"
+#include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::verify {
 namespace {

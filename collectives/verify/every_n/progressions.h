@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/schedule/expand.h"
 #include "collectives/verify/report/proof_result.h"
-#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::verify {
 

@@ -4,7 +4,7 @@
 
 #include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/every_n/repeat.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 

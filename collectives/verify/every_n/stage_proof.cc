@@ -5,7 +5,7 @@
 
 #include "base/counted.h"
 #include "collectives/verify/properties/hazard_rules.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

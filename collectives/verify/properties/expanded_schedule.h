@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 #include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {

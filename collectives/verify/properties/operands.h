@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/collectives/schedule/expand.h"
+#include "collectives/schedule/expand.h"
 
 namespace espalier::verify {
 

@@ -7,7 +7,7 @@
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "espalier/base/step_limits.h"
+#include "espalier/internal/base/step_limits.h"
 
 namespace espalier::verify {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Property ports: in no step does a node need more ports than the port model gives it, or more
 // lanes of a link than there are. Nor does it have more messages than nodes count
-// (espalier/base/step_limits.h). Internal to collectives/verify.
+// (espalier/internal/base/step_limits.h). Internal to collectives/verify.
 
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collectives/verify/every_n/repeat.h"
-#include "espalier/base/arithmetic.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {

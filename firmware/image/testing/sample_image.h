@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "collectives/schedule/selection_writer.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/selection_writer.h"
 #include "firmware/image/image_writer.h"
 
 namespace espalier {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "base/file_limit.h"
+#include "base/process/file_limit.h"
 
 namespace espalier::mem {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 #include "hal/mem/inbox.h"
 
 namespace espalier::mem {

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "base/file_limit.h"
-#include "base/forks.h"
-#include "base/system_error.h"
-#include "espalier/base/assert.h"
+#include "base/process/file_limit.h"
+#include "base/process/forks.h"
+#include "base/process/system_error.h"
+#include "espalier/internal/base/assert.h"
 #include "hal/mem/host/shared_memory.h"
 
 namespace espalier::mem {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/base/result.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::mem {
 

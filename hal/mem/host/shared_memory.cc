@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_limit.h"
-#include "base/forks.h"
-#include "espalier/hal/mem/allocate.h"
+#include "base/process/file_limit.h"
+#include "base/process/forks.h"
+#include "espalier/internal/hal/mem/allocate.h"
 
 namespace espalier {
 namespace mem {

@@ -1,6 +1,6 @@
 #pragma once
 // This process's memory that other processes of the host may read: what allocate()
-// (include/espalier/hal/mem/allocate.h) gives. Host only.
+// (include/espalier/internal/hal/mem/allocate.h) gives. Host only.
 
 #include <sys/types.h>
 

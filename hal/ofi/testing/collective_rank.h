@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/internal/base/little_endian.h"
 
 namespace espalier::ofi {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hal/ofi/libfabric_call.h"
+#include "hal/ofi/provider/libfabric_call.h"
 
 namespace espalier::ofi::heap {
 

@@ -8,7 +8,7 @@
 
 #include "espalier/base/result.h"
 #include "espalier/hal/serial/carrier.h"
-#include "espalier/hal/serial/serial_port.h"
+#include "espalier/internal/hal/serial/serial_port.h"
 
 namespace espalier {
 

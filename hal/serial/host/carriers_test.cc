@@ -17,7 +17,7 @@
 #include "base/testing/free_port.h"
 #include "base/testing/results.h"
 #include "espalier/hal/serial/carrier.h"
-#include "espalier/hal/serial/ethernet.h"
+#include "hal/serial/ethernet.h"
 #include "hal/serial/host/sockets.h"
 
 namespace espalier {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "espalier/hal/serial/ethernet.h"
+#include "hal/serial/ethernet.h"
 #include "hal/serial/host/carriers.h"
 
 namespace espalier {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "espalier/base/result.h"
-#include "espalier/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_link.h"
 
 namespace espalier {
 

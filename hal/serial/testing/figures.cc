@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "espalier/hal/serial/frame.h"
+#include "espalier/internal/hal/serial/frame.h"
 #include "hal/serial/testing/cable.h"
 #include "hal/serial/testing/hub.h"
 

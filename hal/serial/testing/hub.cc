@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "espalier/base/crc32.h"
-#include "espalier/base/little_endian.h"
-#include "espalier/hal/serial/frame.h"
+#include "base/crc32.h"
+#include "espalier/internal/base/little_endian.h"
+#include "espalier/internal/hal/serial/frame.h"
 
 namespace espalier::serial {
 namespace {

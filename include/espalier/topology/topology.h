@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "espalier/base/result.h"
-#include "espalier/base/switching.h"
+#include "espalier/internal/base/switching.h"
 
 namespace espalier::topology {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "espalier/base/assert.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::cost {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "collectives/machine/recovery.h"
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/collectives/machine/recovery.h"
 #include "firmware/image/image_writer.h"
 #include "planner/files/prove.h"
 #include "tools/common/schedules.h"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "espalier/collectives/build/parameters.h"
 #include "espalier/collectives/schedule/program.h"
+#include "espalier/internal/collectives/build/parameters.h"
 
 namespace espalier {
 

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "espalier/base/result.h"
-#include "espalier/collectives/build/parameters.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/collectives/build/parameters.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::lower {

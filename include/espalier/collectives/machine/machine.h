@@ -4,15 +4,15 @@
 
 #include <cstdint>
 
-#include "espalier/base/limits.h"
-#include "espalier/base/link_set.h"
-#include "espalier/collectives/machine/detail/failure_detector.h"
-#include "espalier/collectives/machine/detail/instance_scheduler.h"
-#include "espalier/collectives/machine/detail/message_ring.h"
-#include "espalier/collectives/machine/event_log.h"
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/base/link_set.h"
+#include "espalier/internal/collectives/machine/detail/failure_detector.h"
+#include "espalier/internal/collectives/machine/detail/instance_scheduler.h"
+#include "espalier/internal/collectives/machine/detail/message_ring.h"
+#include "espalier/internal/collectives/machine/event_log.h"
 
 namespace espalier {
 

@@ -13,7 +13,7 @@
 namespace espalier {
 
 // The type of an element. Its numbers are little-endian in memory on every target, so that nodes
-// with either byte order can be in one cluster (espalier/base/little_endian.h). Sums and products
+// with either byte order can be in one cluster (little_endian.h). Sums and products
 // of integers wrap around.
 enum class Type : std::uint8_t {
   kBytes = 0,  // one byte, without arithmetic: for broadcast and other collectives that only move

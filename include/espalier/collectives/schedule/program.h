@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "espalier/base/limits.h"
 #include "espalier/base/status.h"
-#include "espalier/collectives/schedule/element_counts.h"
-#include "espalier/collectives/schedule/enumerations.h"
-#include "espalier/proto/schedule.pb.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/collectives/schedule/element_counts.h"
+#include "espalier/internal/collectives/schedule/enumerations.h"
+#include "espalier/internal/proto/schedule.pb.h"
 
 namespace espalier {
 

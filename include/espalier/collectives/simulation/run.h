@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/collectives/simulation/machines.h"
 #include "espalier/hal/sim/network.h"
+#include "espalier/internal/collectives/simulation/machines.h"
 
 namespace espalier::sim {
 

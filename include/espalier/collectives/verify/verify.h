@@ -172,7 +172,7 @@ struct VerifyOptions {
 inline constexpr std::int64_t kMaxInstancesAnyFile = std::int64_t{1} << 23;
 inline constexpr std::int64_t kMaxInstancesPerNode = std::int64_t{1} << 14;
 
-// Maximum window of a program: no machine holds more steps in flight (espalier/base/limits.h).
+// Maximum window of a program: no machine holds more steps in flight (limits.h).
 inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 
 // Returns the N up to which a schedule that is not periodic is checked, from one rank's program.

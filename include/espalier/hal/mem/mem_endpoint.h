@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "espalier/base/assert.h"
-#include "espalier/base/limits.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/internal/base/assert.h"
+#include "espalier/internal/base/limits.h"
 
 namespace espalier::mem {
 

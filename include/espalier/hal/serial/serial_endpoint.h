@@ -5,10 +5,10 @@
 // No message travels before its receive is posted (eager_bytes() is nominal), so the endpoint keeps
 // no landing slots. It reports kLinkDown if the peer restarted or the carrier is down.
 
-#include "espalier/base/link_set.h"
 #include "espalier/hal/endpoint.h"
-#include "espalier/hal/serial/serial_link.h"
-#include "espalier/hal/serial/serial_port.h"
+#include "espalier/internal/base/link_set.h"
+#include "espalier/internal/hal/serial/serial_link.h"
+#include "espalier/internal/hal/serial/serial_port.h"
 
 namespace espalier {
 

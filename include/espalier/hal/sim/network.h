@@ -30,11 +30,11 @@
 #include <string>
 #include <vector>
 
-#include "espalier/base/limits.h"
 #include "espalier/base/result.h"
-#include "espalier/base/switching.h"
 #include "espalier/hal/endpoint.h"
-#include "espalier/hal/sim/traffic.h"
+#include "espalier/internal/base/limits.h"
+#include "espalier/internal/base/switching.h"
+#include "espalier/internal/hal/sim/traffic.h"
 
 namespace espalier::sim {
 

@@ -1,0 +1,50 @@
+#include "base/process/variables.h"
+
+#include <array>
+#include <cstdlib>
+
+namespace espalier {
+namespace {
+
+using enum VariableKind;
+
+constexpr std::array<VariableRow, static_cast<std::size_t>(Variable::kCount)> kVariables = {{
+    {"ESPALIER_RANK", kNumber, ""},
+    {"RANK", kNumber, ""},
+    {"ESPALIER_SIZE", kNumber, ""},
+    {"WORLD_SIZE", kNumber, ""},
+    {"ESPALIER_ADDRESS", kText, "HOST:PORT, where rank 0 listens"},
+    {"MASTER_ADDR", kText, "the host of rank 0"},
+    {"MASTER_PORT", kNumber, ""},
+    {"ESPALIER_SECRET_FILE", kText, "the path of a file of mode 0600, or no such variable"},
+    {"ESPALIER_SERVER", kText, "launcher, or no such variable"},
+    {"PMI_FD", kNumber, ""},
+    {"PMI_RANK", kNumber, ""},
+    {"PMI_SIZE", kNumber, ""},
+    {"MPI_LOCALNRANKS", kNumber, ""},
+    {"SLURM_STEP_NUM_NODES", kNumber, ""},
+    {"PMIX_NAMESPACE", kText, "the name that the launcher gave the job"},
+    {"FI_PROVIDER", kText, "the names of providers, or no such variable"},
+    {"ESPALIER_VERBOSE", kFlag, ""},
+    {"ESPALIER_MPI_COUNTS", kFlag, ""},
+    {"XDG_CACHE_HOME", kSystem, ""},
+    {"HOME", kSystem, ""},
+    {"PATH", kSystem, ""},
+    {"SSH_CONNECTION", kSystem, ""},
+}};
+
+}  // namespace
+
+std::span<const VariableRow> variables() { return kVariables; }
+
+const VariableRow& row_of(Variable variable) {
+  return kVariables[static_cast<std::size_t>(variable)];
+}
+
+const char* raw_value(Variable variable) { return std::getenv(row_of(variable).name); }
+
+const char* raw_value(const std::string& name) { return std::getenv(name.c_str()); }
+
+bool is_set(Variable variable) { return raw_value(variable) != nullptr; }
+
+}  // namespace espalier

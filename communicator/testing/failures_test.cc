@@ -1,0 +1,405 @@
+// Failures of a running communicator: ranks that die, and rejoins.
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/digest.h"
+#include "base/testing/child.h"
+#include "base/testing/results.h"
+#include "bootstrap/server.h"
+#include "communicator/job_part.h"
+#include "communicator/testing/local_job.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/programs.h"
+#include "espalier/communicator.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
+#include "tests/directory_test.h"
+
+namespace espalier {
+namespace {
+
+using communicator::testing::LocalJob;
+using communicator::testing::on_all;
+using communicator::testing::options_of;
+
+std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
+
+using Vector = std::vector<std::int64_t>;
+using Out = std::span<std::int64_t>;
+
+// Rejoins with `survivors` ranks in all, and runs a collective on them.
+void rejoin_and_sum(Communicator& world, std::uint32_t survivors) {
+  auto again = world.rejoin();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->size(), survivors);
+  Vector one = {1};
+  EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
+  EXPECT_EQ(one[0], survivors);
+}
+
+// Rank 2 leaves without a word; the others get the same cause, rejoin and go on.
+TEST(Communicator, Rejoin) {
+  LocalJob job(4);
+  std::vector<Communicator> stopped;  // of rank 2
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options = options_of(job, rank);
+      options.deadline = std::chrono::seconds(2);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      Vector data(1000, rank);
+      ASSERT_EQ(message(world->allreduce(Out(data), Op::kSum)), "");
+      if (rank == 2) {
+        job.end(rank);
+        communicator::JobPart::silence(*world);  // Its endpoint stays open.
+        stopped.push_back(*std::move(world));
+        return;
+      }
+      const auto failed = world->allreduce(Out(data), Op::kSum);
+      ASSERT_FALSE(failed);
+      EXPECT_NE(failed.error().message.find("dead link"), std::string::npos)
+          << failed.error().message;
+      EXPECT_EQ(world->cause().status, Status::kDeadLink);
+      EXPECT_TRUE(world->cause().peer == 2) << world->cause().peer;
+      EXPECT_FALSE(world->barrier());
+      rejoin_and_sum(*world, 3);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The server of a job in a process of its own. TSan's runtime of gcc 12 ends a child of a process
+// with threads when the child starts one.
+class ServerProcess {
+ public:
+  explicit ServerProcess(std::uint32_t ranks) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(pipe(ends), 0);
+    process_ = start_child([&] {
+      const auto server = or_throw(bootstrap::Server::start("127.0.0.1:0", ranks, {}));
+      const std::string& address = server->address();
+      if (write(ends[1], address.data(), address.size()) < 0) return;
+      close(ends[1]);
+      while (true) pause();
+    });
+    close(ends[1]);
+    char byte = 0;
+    while (read(ends[0], &byte, 1) == 1) address_ += byte;
+    close(ends[0]);
+  }
+  ~ServerProcess() {
+    EXPECT_EQ(kill(process_, SIGKILL), 0);
+    EXPECT_EQ(waitpid(process_, nullptr, 0), process_);
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  pid_t process_ = 0;
+  std::string address_;
+};
+
+// Rank 3 is killed, and rank 2 ends when it has agreed on the survivors and before it connects. The
+// others agree anew.
+TEST(Communicator, ARankThatDiesDuringARejoin) {
+  const ServerProcess server(4);
+  const auto options_for = [&server](std::uint32_t rank) {
+    bootstrap::Options place;
+    place.method = bootstrap::Method::kTable;
+    place.rank = rank;
+    place.table.assign(4, server.address());
+    JoinOptions options;
+    options.provider = "tcp";
+    options.deadline = std::chrono::seconds(2);
+    options.membership = or_throw(bootstrap::join(place));
+    return options;
+  };
+  const pid_t victim = start_child([&] {
+    auto world = join(options_for(3));
+    if (world) (void)world->barrier();
+    while (world) pause();
+  });
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      const JoinOptions options = options_for(rank);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      // When rank 0 has passed it, all have joined.
+      (void)world->barrier();
+      if (rank == 0) kill(victim, SIGKILL);
+      EXPECT_FALSE(world->barrier());
+      if (rank == 2) {
+        // As rejoin() begins; then the membership ends.
+        EXPECT_TRUE(options.membership->rejoin());
+        return;
+      }
+      rejoin_and_sum(*world, 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  (void)waitpid(victim, nullptr, 0);
+}
+
+// As split(1) of rank 3 of 4, except that the rank says nothing from then on.
+void begin_split(Communicator& world, const ofi::AddedLinks& endpoint) {
+  const Vector wish = {1, 0};  // color and key
+  Vector wishes(8);
+  ASSERT_EQ(message(world.run({.collective = Collective::kAllgather,
+                               .send = wish.data(),
+                               .receive = wishes.data(),
+                               .count = 16})),
+            "");
+  const std::string address = endpoint.address();
+  std::vector<std::uint64_t> longest = {address.size()};
+  ASSERT_EQ(message(world.allreduce(longest, Op::kMax)), "");
+  const std::uint64_t size = address.size();
+  std::vector<std::byte> mine(sizeof(size) + longest[0]), all(4 * mine.size());
+  std::memcpy(mine.data(), &size, sizeof(size));
+  std::memcpy(mine.data() + sizeof(size), address.data(), size);
+  ASSERT_EQ(message(world.allgather(mine, all)), "");
+}
+
+// Rank 3 dies before rank 1 has connected to it. Meanwhile rank 1 replies to the others, so that
+// all survivors get the same cause.
+TEST(Communicator, ARankThatDiesDuringASplit) {
+  LocalJob job(4);
+  std::vector<std::unique_ptr<ofi::AddedLinks>> endpoints;  // of rank 3
+  std::vector<Communicator> stopped;
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options = options_of(job, rank);
+      options.deadline = std::chrono::seconds(2);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      if (rank == 3) {
+        ofi::AddedConfig config;
+        config.node = 1;
+        config.max_links = 1;
+        endpoints.push_back(or_throw(ofi::AddedLinks::open(config)));
+        begin_split(*world, *endpoints.back());
+        communicator::JobPart::silence(*world);  // Its endpoint stays open.
+        stopped.push_back(*std::move(world));
+        return;
+      }
+      const auto parts = world->split(rank % 2);
+      EXPECT_FALSE(parts);
+      EXPECT_EQ(world->cause().status, Status::kDeadLink);
+      EXPECT_EQ(world->cause().peer, 3u) << "on rank " << rank;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Rank 1 computes for three deadlines between two calls. It has started a collective on one
+// communicator; on the other one the rest waits for it.
+void compute_for_long(Communicator& world, std::chrono::nanoseconds deadline) {
+  auto part = or_throw(world.split(0));
+  Vector early(1000, 1), late = early;
+  auto started = world.start(call::allreduce(early, early, Op::kSum));
+  ASSERT_TRUE(started) << started.error().message;
+  const auto end = std::chrono::steady_clock::now() + 3 * deadline;
+  while (world.rank() == 1 && std::chrono::steady_clock::now() < end) {
+  }
+  EXPECT_EQ(message(part->allreduce(late, Op::kSum)), "") << "rank " << world.rank();
+  EXPECT_EQ(message(started->wait()), "") << "rank " << world.rank();
+  EXPECT_EQ(late, Vector(1000, world.size()));
+  EXPECT_EQ(early, late);
+}
+
+TEST(Communicator, ARankMayComputeForThreeDeadlines) {
+  for (const char* provider : {"tcp", "mem", "mem+tcp"}) {
+    SCOPED_TRACE(provider);
+    const auto deadline = std::chrono::seconds(2);
+    on_all(
+        3, [&](Communicator& world) { compute_for_long(world, deadline); },
+        [&](JoinOptions& options, std::uint32_t rank) {
+          options.provider = provider;
+          options.deadline = deadline;
+          if (options.provider == "mem+tcp") options.host = rank < 2 ? "a" : "b";
+        });
+  }
+}
+
+class Chain : public DirectoryTest {};
+
+// The broadcast down a chain of all ranks, from rank 0.
+void write_chain(const std::string& path, std::uint32_t ranks) {
+  const std::string topology = "complete:" + std::to_string(ranks);
+  const std::uint64_t digest = digest_bytes(kDigestSeed, topology.data(), topology.size());
+  ScheduleFileWriter writer(topology, digest, ranks, ranks);
+  const auto program = std::make_unique<Program>();
+  const Algorithm& chain = *find_algorithm(Collective::kBroadcast, "chain");
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    ASSERT_EQ(chain.generate({.ranks = ranks, .topology_digest = digest}, rank, *program),
+              Status::kOk);
+    ASSERT_EQ(writer.add(*program), Status::kOk);
+  }
+  std::vector<std::uint8_t> file;
+  ASSERT_EQ(writer.finish(file), Status::kOk);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+}
+
+// Each rank awaits the one before it, and the second one a program that computes: none is stalled.
+TEST_F(Chain, AwaitsARankThatComputes) {
+  constexpr std::uint32_t kRanks = 24;
+  const auto deadline = std::chrono::seconds(2);
+  const std::string chain = directory_ / "chain.esp";
+  write_chain(chain, kRanks);
+  on_all(
+      kRanks,
+      [&](Communicator& world) {
+        if (world.rank() == 0) std::this_thread::sleep_for(3 * deadline);
+        Vector data(10, world.rank());
+        EXPECT_EQ(message(world.broadcast(data, 0)), "") << "rank " << world.rank();
+        EXPECT_EQ(data[0], 0);
+      },
+      [&](JoinOptions& options, std::uint32_t) {
+        options.provider = "mem";
+        options.deadline = deadline;
+        options.schedules = {chain};
+      });
+}
+
+// Each of two ranks waits for the other on another communicator: no program runs.
+TEST(Communicator, RanksThatAwaitEachOtherAreStalled) {
+  for (const char* provider : {"mem", "tcp"}) {
+    on_all(
+        2,
+        [](Communicator& world) {
+          auto first = or_throw(world.split(0)), second = or_throw(world.split(0));
+          Communicator& own = world.rank() == 0 ? *first : *second;
+          EXPECT_FALSE(own.barrier());
+          EXPECT_EQ(own.cause().status, Status::kStalled);
+          EXPECT_EQ(message(own.leave()).find("the communicator failed before: stalled"), 0u);
+          EXPECT_EQ(own.size(), 0u);
+        },
+        [&](JoinOptions& options, std::uint32_t) {
+          options.provider = provider;
+          options.deadline = std::chrono::seconds(1);
+        });
+  }
+}
+
+// A pipe through which processes wait for each other.
+class Signal {
+ public:
+  Signal() { EXPECT_EQ(pipe(ends_), 0); }
+  ~Signal() {
+    close(ends_[0]);
+    stop_giving();
+  }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  // This process gives no more. When none does, await() fails instead of waiting.
+  void stop_giving() {
+    if (ends_[1] >= 0) close(ends_[1]);
+    ends_[1] = -1;
+  }
+  void give() const { EXPECT_EQ(write(ends_[1], "!", 1), 1); }
+  void await() const {
+    char byte = 0;
+    EXPECT_EQ(read(ends_[0], &byte, 1), 1);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+constexpr std::uint32_t kPartRanks = 3, kVictim = 2;
+constexpr rlim_t kFiles = 64;
+constexpr std::size_t kUnused = 100, kUsed = 10, kUsedLate = 3;
+
+// Joins, makes parts of all ranks, uses some, and waits until the victim is killed. Then all parts
+// that it uses must name the victim, and so must the whole job.
+void outlive_the_victim(const JoinOptions& options, const Signal& ready, const Signal& killed) {
+  auto world = join(options);
+  ASSERT_TRUE(world) << world.error().message;
+  std::vector<Communicator> parts;
+  while (parts.size() < kUnused + kUsed) {
+    auto made = world->split(0);
+    ASSERT_TRUE(made) << parts.size() << " made: " << made.error().message;
+    parts.push_back(**std::move(made));
+  }
+  Vector data(8, 1);
+  for (std::size_t i = 0; i < kUsed; ++i) {
+    ASSERT_EQ(message(parts[i].allreduce(Out(data), Op::kSum)), "");
+  }
+  ASSERT_EQ(message(world->barrier()), "");
+  ready.give();
+  if (world->rank() == kVictim) pause();
+  killed.await();
+  std::vector<Request> requests;
+  std::vector<Vector> sums(kUsed + kUsedLate, Vector(8, 1));
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const Out sum = sums[i];
+    auto started = parts[i].start(call::allreduce(sum, sum, Op::kSum));
+    if (started) requests.push_back(*std::move(started));
+  }
+  for (Request& request : requests) EXPECT_FALSE(request.wait());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_FALSE(parts[i].barrier());
+    EXPECT_EQ(parts[i].cause().status, Status::kDeadLink) << "part " << i;
+    EXPECT_EQ(parts[i].cause().peer, kVictim) << "part " << i;
+  }
+  EXPECT_FALSE(world->barrier());
+  EXPECT_EQ(world->cause().peer, kVictim);
+}
+
+void kill_among_parts(const std::string& provider) {
+  const ServerProcess server(kPartRanks);
+  ASSERT_NE(server.address(), "");
+  Signal ready;
+  const Signal killed;
+  std::vector<pid_t> ranks;
+  for (std::uint32_t rank = 0; rank < kPartRanks; ++rank) {
+    ranks.push_back(start_child([&] {
+      // Parts take no descriptors.
+      const rlimit files = {kFiles, kFiles};
+      EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+      bootstrap::Options place;
+      place.method = bootstrap::Method::kTable;
+      place.rank = rank;
+      place.table.assign(kPartRanks, server.address());
+      JoinOptions options;
+      options.provider = provider;
+      options.deadline = std::chrono::seconds(2);
+      options.membership = or_throw(bootstrap::join(place));
+      outlive_the_victim(options, ready, killed);
+      ready.give();  // if it ended early
+    }));
+  }
+  ready.stop_giving();
+  for (std::size_t i = 0; i < ranks.size(); ++i) ready.await();
+  kill(ranks[kVictim], SIGKILL);
+  (void)waitpid(ranks[kVictim], nullptr, 0);
+  for (std::uint32_t rank = 0; rank < kVictim; ++rank) killed.give();
+  for (std::uint32_t rank = 0; rank < kVictim; ++rank) {
+    EXPECT_EQ(wait_for_child(ranks[rank]), 0) << "rank " << rank;
+  }
+}
+
+TEST(Communicator, EveryPartNamesAKilledRank) {
+  for (const char* provider : {"mem", "tcp"}) {
+    SCOPED_TRACE(provider);
+    kill_among_parts(provider);
+  }
+}
+
+}  // namespace
+}  // namespace espalier
