@@ -8,8 +8,8 @@
 #include "communicator/image_programs.h"
 #include "communicator/measure_network.h"
 #include "espalier/collectives/schedule/program.h"
-#include "hal/ofi/provider/address.h"
-#include "hal/ofi/provider/provider_list.h"
+#include "hal/fabric/address.h"
+#include "hal/fabric/provider_list.h"
 
 namespace espalier::communicator {
 namespace {

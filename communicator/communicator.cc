@@ -23,8 +23,8 @@
 #include "communicator/measure_network.h"
 #include "communicator/no_memory.h"
 #include "communicator/own_counts.h"
+#include "hal/fabric/provider_list.h"
 #include "hal/mem/host/access.h"
-#include "hal/ofi/provider/provider_list.h"
 
 namespace espalier {
 namespace {

@@ -27,7 +27,7 @@ case "$checker" in
     ;;
   thread)
     options='-Dbuildtype=debug -Doptimization=1 -Dcpp_args=["-g1","-Wno-tsan"] -Db_sanitize=thread'
-    folders='bootstrap communicator hal/ofi firmware/gateway firmware/node'
+    folders='bootstrap communicator hal/fabric firmware/gateway firmware/node'
     also='cluster launch soak strangers survivors-mem-tcp-2 survivors-tcp'
     # The runtime of gcc 12 does not know the addresses that newer kernels draw.
     under='setarch -R'

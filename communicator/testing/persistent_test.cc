@@ -26,7 +26,7 @@
 #include "bootstrap/server.h"
 #include "communicator/job_part.h"
 #include "espalier/communicator.h"
-#include "hal/ofi/testing/counted_heap.h"
+#include "hal/fabric/testing/counted_heap.h"
 
 namespace espalier {
 namespace {

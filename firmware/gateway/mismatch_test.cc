@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "firmware/gateway/testing/joined_board.h"
-#include "hal/ofi/testing/collective_rank.h"
-#include "hal/ofi/testing/local_endpoints.h"
+#include "hal/fabric/testing/collective_rank.h"
+#include "hal/fabric/testing/local_endpoints.h"
 
 namespace espalier::gateway {
 namespace {

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "base/counted.h"
-#include "hal/ofi/provider/provider_list.h"
-#include "hal/ofi/provider/provider_refusal.h"
+#include "hal/fabric/provider_list.h"
+#include "hal/fabric/provider_refusal.h"
 
 // The text of a macro that may contain commas.
 #define TEXT(...) #__VA_ARGS__

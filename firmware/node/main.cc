@@ -26,7 +26,7 @@
 #include "firmware/node/standard_io.h"
 #include "firmware/node/update_server.h"
 #include "firmware/node/wire_up.h"
-#include "hal/ofi/provider/provider_list.h"
+#include "hal/fabric/provider_list.h"
 
 namespace {
 

@@ -14,7 +14,7 @@ namespace {
 
 // The loop cannot block on several endpoints at once. After the last progress it spins and yields
 // the core after each round. Then it naps for a sixteenth of the time waited so far, which
-// lengthens the wait by at most a sixteenth. hal/ofi does the same if a provider cannot block.
+// lengthens the wait by at most a sixteenth. hal/fabric does the same if a provider cannot block.
 constexpr std::uint64_t kSpin = 150'000;        // ns
 constexpr std::uint64_t kLongestNap = 200'000;  // ns
 

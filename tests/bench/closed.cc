@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "hal/ofi/testing/collective_rank.h"
-#include "hal/ofi/testing/local_endpoints.h"
+#include "hal/fabric/testing/collective_rank.h"
+#include "hal/fabric/testing/local_endpoints.h"
 
 namespace espalier::ofi {
 namespace {

@@ -94,7 +94,7 @@ def cells(line):
 
 def write(build, folder, only):
     page = folder / "providers.md"
-    suite = str(build / "hal/ofi/ofi-conformance-test")
+    suite = str(build / "hal/fabric/ofi-conformance-test")
     report = doctor(build / "tools/espalier", build / "firmware/node/espalier-node")
     here = (report["libfabric"], platform.machine())
     tables = sections(page.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 // What leaves a process has these bytes on every target, whatever its byte order: the entries that
 // endpoints write into each other's memory, packets, frames and records of logs.
 
-#include "hal/ofi/provider/wire.h"
+#include "hal/fabric/ofi/wire.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include "firmware/bare/agent.h"
 #include "firmware/node/stream.h"
 #include "firmware/update/update.h"
+#include "hal/fabric/address.h"
 #include "hal/mem/host/segment.h"
 #include "hal/mem/inbox.h"
-#include "hal/ofi/provider/address.h"
 
 namespace espalier {
 namespace {

@@ -18,7 +18,7 @@
 #include "espalier/hal/sim/network.h"
 #include "hal/serial/testing/hub.h"
 #if ESPALIER_TEST_OFI
-#include "hal/ofi/testing/local_endpoints.h"
+#include "hal/fabric/testing/local_endpoints.h"
 #endif
 
 namespace espalier::testing {

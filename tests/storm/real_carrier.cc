@@ -6,8 +6,8 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "hal/ofi/provider/provider_list.h"
-#include "hal/ofi/testing/local_endpoints.h"
+#include "hal/fabric/provider_list.h"
+#include "hal/fabric/testing/local_endpoints.h"
 #include "tests/storm/carrier.h"
 #include "tests/storm/draw.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/ofi/provider/provider_list.h"
+#include "hal/fabric/provider_list.h"
 
 namespace espalier::tools {
 

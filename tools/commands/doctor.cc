@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/process/variables.h"
-#include "hal/ofi/provider/provider_refusal.h"
+#include "hal/fabric/provider_refusal.h"
 #include "tools/cluster/node_call.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"

@@ -4,7 +4,7 @@
 #include "collectives/lower/neighbours.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "espalier/internal/base/limits.h"
-#include "hal/ofi/provider/address.h"
+#include "hal/fabric/address.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/run/run.h"

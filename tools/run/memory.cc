@@ -5,7 +5,7 @@
 
 #include "base/counted.h"
 #include "espalier/hal/mem/mem_endpoint.h"
-#include "hal/ofi/provider/provider_list.h"
+#include "hal/fabric/provider_list.h"
 #include "tools/common/available_memory.h"
 #include "tools/common/failure.h"
 #include "tools/run/run.h"
@@ -14,7 +14,7 @@ namespace espalier::run_command {
 namespace {
 
 // Size of a slot of libfabric's endpoints. A lane has a slot for each step of the window, in both
-// directions (hal/ofi).
+// directions (hal/fabric).
 constexpr std::uint64_t kEagerBytes = 16384;
 
 // Memory of a node's endpoint. Under mem each link has an inbox in the node's memory, whatever its

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "hal/ofi/provider/wire.h"
+#include "hal/fabric/ofi/wire.h"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "hal/ofi/provider/address.h"
+#include "hal/fabric/address.h"
 #include "planner/workload/reference.h"
 #include "tools/cluster/launcher.h"
 

@@ -1,0 +1,82 @@
+#include "hal/fabric/config_check.h"
+
+#include <algorithm>
+
+#include "base/counted.h"
+#include "espalier/internal/base/limits.h"
+#include "hal/fabric/provider_list.h"
+#include "hal/fabric/provider_refusal.h"
+
+namespace espalier::ofi {
+namespace {
+
+std::string node_text(const Config& config) { return "node " + std::to_string(config.node); }
+
+Result<void> check_common(const Config& config) {
+  if (config.window == 0 || config.window > kMaxRing) {
+    return fail("window " + std::to_string(config.window) + " is not in 1.." +
+                std::to_string(kMaxRing));
+  }
+  if (config.eager_bytes > (1u << 24)) {
+    return fail("eager_bytes " + std::to_string(config.eager_bytes) + " is above 16 MiB");
+  }
+  return {};
+}
+
+Result<void> check_lanes(const FixedConfig& config) {
+  if (config.lanes.empty()) return {};
+  std::uint64_t lanes = 0;
+  bool each_has_one = config.lanes.size() == config.peers.size();
+  for (const FixedConfig::Lanes& link : config.lanes) {
+    lanes += std::max(link.out, link.in);
+    each_has_one = each_has_one && std::max(link.out, link.in) != 0;
+  }
+  if (each_has_one && lanes <= kMaxLinks) return {};
+  return fail(node_text(config) + " has " + counted(lanes, "lane") + " for " +
+              counted(config.peers.size(), "link") + "; expected one or more for each, at most " +
+              std::to_string(kMaxLinks) + " together");
+}
+
+}  // namespace
+
+Result<void> check_parts(const std::string& provider) {
+  if (auto serves = check_not_refused(provider); !serves) return serves;
+  const std::string fabric = fabric_provider(provider);
+  if (binds_address(fabric)) return {};
+  return fail("provider \"" + provider + "\": " + fabric +
+              " is of one host; expected mem alone, or mem+tcp");
+}
+
+Result<void> check_config(const FixedConfig& config) {
+  const std::string node = node_text(config);
+  if (config.peers.size() > kMaxLinks) {
+    return fail(node + " has " + counted(config.peers.size(), "link") + "; at most " +
+                std::to_string(kMaxLinks) + " are possible");
+  }
+  if (auto sound = check_common(config); !sound) return sound;
+  if (std::count(config.peers.begin(), config.peers.end(), config.node) != 0) {
+    return fail(node + " has a link to itself");
+  }
+  if (auto sound = check_lanes(config); !sound || has_fixed_links(config.provider)) return sound;
+  if (auto sound = check_parts(config.provider); !sound) return sound;
+  return fail(node + ": provider " + config.provider +
+              " finds out which peers are on this host; with fixed links, expected mem or " +
+              fabric_provider(config.provider));
+}
+
+Result<void> check_config(const AddedConfig& config) {
+  const std::string node = node_text(config);
+  if (config.max_links == 0 || config.max_links > kMaxLinks) {
+    return fail(node + ": max_links " + std::to_string(config.max_links) + " is not in 1.." +
+                std::to_string(kMaxLinks));
+  }
+  const bool is_mixed = fabric_provider(config.provider) != config.provider;
+  if (!config.host.empty() && !is_mixed) {
+    return fail(node + ": host \"" + config.host + "\" with provider " + config.provider +
+                ", which does not ask who shares memory; expected mem+NAME");
+  }
+  if (auto sound = check_common(config); !sound || !is_mixed) return sound;
+  return check_parts(config.provider);
+}
+
+}  // namespace espalier::ofi

@@ -1,0 +1,375 @@
+#include "hal/fabric/ofi/domain.h"
+
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "base/process/open_files.h"
+#include "base/process/system_error.h"
+#include "espalier/internal/base/little_endian.h"
+#include "hal/fabric/ofi/libfabric_call.h"
+#include "hal/fabric/ofi/provider.h"
+#include "hal/fabric/provider_list.h"
+#include "hal/fabric/random.h"
+
+namespace espalier::ofi {
+namespace {
+
+std::string reason(const char* call, int code) {
+  const int error = code < 0 ? -code : code;  // as errno below 256
+  return std::string(call) + ": " + fi_strerror(error) + limit_suffix(error);
+}
+
+// Counted on libfabric 1.17, over tcp: one of them is that of a SharedFabric, or for a moment. With
+// fewer, it fails anywhere, and with other errors.
+constexpr std::uint64_t kEndpointFiles = 12;
+constexpr int kKeyAttempts = 4;  // A random key is in use already once in 2^60 registrations.
+
+// Returns a random key of at most `size` bytes.
+std::uint64_t random_key(std::size_t size) {
+  std::uint64_t key = 0;
+  fill_randomly(reinterpret_cast<std::uint8_t*>(&key), std::min(size, sizeof(key)));
+  return key;
+}
+
+}  // namespace
+
+espalier::Result<void> Domain::open(const std::string& provider, const std::string& local_address,
+                                    const Capacity& capacity) {
+  auto opened = open_all(provider, local_address, capacity);
+  if (opened) return opened;
+  const std::string where = local_address.empty() ? "" : " at address " + local_address;
+  return fail("provider \"" + provider + "\"" + where + ": " + opened.error().message);
+}
+
+espalier::Result<void> Domain::open_all(const std::string& provider,
+                                        const std::string& local_address,
+                                        const Capacity& capacity) {
+  ESPALIER_ASSERT(info_ == nullptr && ports_.empty() && capacity.ports >= 1);
+  if (binds_address(provider)) {
+    if (auto free = check_free_files(kEndpointFiles, "an endpoint"); !free) return free;
+  }
+  const auto found = find_provider(provider, local_address);
+  if (!found) return fail(found.error());
+  info_ = *found;
+  const LibfabricCall mark;
+  provider_ = info_->fabric_attr->prov_name;
+  inject_bytes_ = info_->tx_attr->inject_size;
+  if (const int code = fi_fabric(info_->fabric_attr, &fabric_, nullptr); code != 0) {
+    return fail(reason("fi_fabric", code));
+  }
+  open_event_wake();
+  if (const int code = fi_domain(fabric_, info_, &domain_, nullptr); code != 0) {
+    return fail(reason("fi_domain", code));
+  }
+  ports_.resize(capacity.ports);
+  fi_cq_attr attributes = {};
+  attributes.size = capacity.completions * capacity.ports;
+  attributes.format = FI_CQ_FORMAT_DATA;
+  attributes.wait_obj = has_queue_wake() ? FI_WAIT_FD : FI_WAIT_NONE;
+  if (const int code = fi_cq_open(domain_, &attributes, &queue_, nullptr); code != 0) {
+    return fail(reason("fi_cq_open", code));
+  }
+  if (has_queue_wake() && fi_control(&queue_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
+  for (std::uint32_t port = 0; port < ports_.size(); ++port) {
+    if (auto opened = open_port(port, capacity); !opened) return opened;
+  }
+  return {};
+}
+
+espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& capacity) {
+  ESPALIER_ASSERT(port < ports_.size() && ports_[port].endpoint == nullptr);
+  ESPALIER_ASSERT(ports_[port].addresses == nullptr);
+  fi_av_attr av = {};
+  av.type = FI_AV_TABLE;
+  av.count = capacity.peers + 1;
+  if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
+    return fail(reason("fi_av_open", code));
+  }
+  if (const int code = open_endpoint(port); code != 0) return fail(reason("fi_endpoint", code));
+  if (const int code = read_name(port); code != 0) return fail(reason("fi_getname", code));
+  return {};
+}
+
+espalier::Result<std::uint32_t> Domain::add_port(std::size_t peers) {
+  const LibfabricCall mark;
+  ESPALIER_ASSERT(can_be_shared());
+  std::uint32_t port = 1;
+  while (port < ports_.size() && ports_[port].endpoint != nullptr) ++port;
+  if (port == ports_.size()) ports_.emplace_back();
+  if (auto opened = open_port(port, {1, peers, 0}); !opened) {
+    close_port(port);
+    return fail(opened.error());
+  }
+  return port;
+}
+
+void Domain::close_port(std::uint32_t port) {
+  const LibfabricCall mark;
+  ESPALIER_ASSERT(port < ports_.size());
+  Port& closed = ports_[port];
+  if (closed.endpoint != nullptr) fi_close(&closed.endpoint->fid);
+  if (closed.addresses != nullptr) fi_close(&closed.addresses->fid);
+  closed.endpoint = nullptr;
+  closed.addresses = nullptr;
+}
+
+// In all socket addresses of IP, the number follows two bytes, most significant byte first.
+std::uint32_t Domain::socket_port(std::uint32_t port) const {
+  ESPALIER_ASSERT(port < ports_.size() && ports_[port].name.size() >= 4);
+  const std::string& name = ports_[port].name;
+  return std::uint32_t{static_cast<std::uint8_t>(name[2])} << 8 |
+         static_cast<std::uint8_t>(name[3]);
+}
+
+bool Domain::insert_socket(const std::string& address, std::uint32_t number, Target& target) {
+  char name[64];
+  ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
+  if (address.size() < 4 || address.size() > sizeof(name)) return false;
+  std::memcpy(name, address.data(), address.size());
+  if constexpr (!kIsLittleEndian) std::swap(name[0], name[1]);
+  name[2] = static_cast<char>(number >> 8);
+  name[3] = static_cast<char>(number);
+  const LibfabricCall mark;
+  return fi_av_insert(ports_[target.port].addresses, name, 1, &target.peer, 0, nullptr) == 1;
+}
+
+int Domain::open_endpoint(std::uint32_t port) {
+  ESPALIER_ASSERT(port < ports_.size());
+  fid_ep*& endpoint = ports_[port].endpoint;
+  int code = fi_endpoint(domain_, info_, &endpoint, nullptr);
+  if (code != 0) {
+    endpoint = nullptr;
+    return code;
+  }
+  // Two binds: in one, selective completion would apply to received data, too.
+  code = fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+  if (code == 0) code = fi_ep_bind(endpoint, &queue_->fid, FI_RECV);
+  if (code == 0) code = fi_ep_bind(endpoint, &ports_[port].addresses->fid, 0);
+  if (code == 0) code = fi_enable(endpoint);
+  return code;
+}
+
+int Domain::read_name(std::uint32_t port) {
+  std::string& name = ports_[port].name;
+  std::size_t size = 512;
+  name.resize(size);
+  const int code = fi_getname(&ports_[port].endpoint->fid, name.data(), &size);
+  name.resize(code == 0 ? size : 0);
+  return code;
+}
+
+std::string Domain::converted(std::string name) const {
+  if constexpr (!kIsLittleEndian) {
+    const std::uint32_t format = info_->addr_format;
+    const bool is_socket =
+        format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+    if (is_socket && name.size() >= 2) std::swap(name[0], name[1]);
+  }
+  return name;
+}
+
+void Domain::restart() {
+  const LibfabricCall mark;
+  ESPALIER_ASSERT(info_ != nullptr);
+  void* const source = info_->src_addr;
+  const std::size_t source_bytes = info_->src_addrlen;
+  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
+    Port& port = ports_[index];
+    if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
+    info_->src_addr = port.name.data();
+    info_->src_addrlen = port.name.size();
+    if (open_endpoint(index) == 0) continue;
+    if (port.endpoint != nullptr) fi_close(&port.endpoint->fid);
+    port.endpoint = nullptr;
+  }
+  info_->src_addr = source;
+  info_->src_addrlen = source_bytes;
+}
+
+// If a completion queue supports waiting, the provider net of libfabric 1.17 starts a progress
+// thread, which then races ours for every message. An event queue with a descriptor, opened before
+// the domain, watches the domain's sockets without such a thread. Its successor, tcp of 1.18 and
+// later, has that thread no more: there the queue of completions watches the sockets, and the event
+// queue is silent. No other provider reports arrivals in either (over rxm each wait would last
+// until its end), so its callers sleep instead.
+void Domain::open_event_wake() {
+  fi_eq_attr attributes = {};
+  attributes.size = 1;
+  attributes.wait_obj = FI_WAIT_FD;
+  if (info_->ep_attr->protocol != FI_PROTO_XNET || has_queue_wake() ||
+      fi_eq_open(fabric_, &attributes, &events_, nullptr) != 0) {
+    events_ = nullptr;
+    return;
+  }
+  if (fi_control(&events_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
+}
+
+bool Domain::has_queue_wake() const {
+  return info_->ep_attr->protocol == FI_PROTO_XNET && provider_ == "tcp";
+}
+
+bool Domain::may_block() {
+  if (!has_queue_wake()) return true;
+  const LibfabricCall mark;
+  fid* queue = &queue_->fid;
+  return fi_trywait(fabric_, &queue, 1) == FI_SUCCESS;
+}
+
+bool Domain::wait(std::uint64_t ns) {
+  if (wake_ < 0) return false;
+  if (!may_block()) return true;
+  const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
+                            static_cast<long>(ns % 1'000'000'000)};
+  pollfd wanted = {wake_, POLLIN, 0};
+  (void)ppoll(&wanted, 1, &timeout, nullptr);
+  return true;
+}
+
+void Domain::close() {
+  const LibfabricCall mark;
+  const auto close_one = [](auto*& object) {
+    if (object != nullptr) fi_close(&object->fid);
+    object = nullptr;
+  };
+  for (Port& port : ports_) close_one(port.endpoint);
+  for (Port& port : ports_) close_one(port.addresses);
+  ports_.clear();
+  close_one(queue_);
+  close_one(domain_);
+  close_one(events_);
+  wake_ = -1;
+  close_one(fabric_);
+  if (info_ != nullptr) fi_freeinfo(info_);
+  info_ = nullptr;
+}
+
+espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
+  const std::string name = converted(address);
+  ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
+  const LibfabricCall mark;
+  const int inserted =
+      fi_av_insert(ports_[target.port].addresses, name.data(), 1, &target.peer, 0, nullptr);
+  if (inserted == 1) return {};
+  return fail(reason("fi_av_insert", inserted));
+}
+
+bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {
+  const std::uint64_t access = FI_REMOTE_WRITE | (registers_local_memory() ? FI_WRITE : 0);
+  ESPALIER_ASSERT(out.region == nullptr && size > 0);
+  // A random key each time: no stranger guesses it, and a write under an old key never reaches new
+  // memory. Providers with FI_MR_PROV_KEY choose the key themselves.
+  int code = -FI_ENOKEY;
+  for (int attempt = 0; attempt < kKeyAttempts && code == -FI_ENOKEY; ++attempt) {
+    const std::uint64_t wanted_key = random_key(info_->domain_attr->mr_key_size);
+    const LibfabricCall mark;
+    code = fi_mr_reg(domain_, bytes, size, access, 0, wanted_key, 0, &out.region, nullptr);
+  }
+  if (code != 0) {
+    out.region = nullptr;
+    return false;
+  }
+  const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  out.base = virtual_addresses ? reinterpret_cast<std::uintptr_t>(bytes) : 0;
+  out.key = fi_mr_key(out.region);
+  if (registers_local_memory()) local_.push_back({bytes, size, out.region});
+  return true;
+}
+
+void Domain::end_registration(Registration& registration) {
+  const LibfabricCall mark;
+  ESPALIER_ASSERT(registration.region != nullptr && domain_ != nullptr);
+  std::erase_if(local_,
+                [&](const LocalMemory& each) { return each.region == registration.region; });
+  fi_close(&registration.region->fid);
+  registration = {};
+}
+
+bool Domain::registers_local_memory() const {
+  return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+}
+
+// The registered memory that contains these bytes; null if there is none.
+fid_mr* Domain::local_region(const void* bytes, std::size_t size) const {
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes);
+  for (const LocalMemory& each : local_) {
+    const auto base = reinterpret_cast<std::uintptr_t>(each.bytes);
+    if (first >= base && size <= each.size && first - base <= each.size - size) return each.region;
+  }
+  return nullptr;
+}
+
+template <typename Call>
+Domain::Result Domain::write_from(std::uint32_t port, Call call) {
+  ESPALIER_ASSERT(port < ports_.size());
+  fid_ep* const endpoint = ports_[port].endpoint;
+  if (endpoint == nullptr) return Result::kFailed;
+  const LibfabricCall mark;
+  const ssize_t code = call(endpoint);
+  if (code == -FI_EAGAIN) return Result::kNoRoom;
+  return code == 0 ? Result::kDone : Result::kFailed;
+}
+
+Domain::Result Domain::inject_silently(Target to, const void* bytes, std::size_t size,
+                                       std::uint64_t address, std::uint64_t key) {
+  return write_from(to.port, [&](fid_ep* endpoint) {
+    return fi_inject_write(endpoint, bytes, size, to.peer, address, key);
+  });
+}
+
+Domain::Result Domain::inject(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                              std::uint64_t address, std::uint64_t key) {
+  return write_from(to.port, [&](fid_ep* endpoint) {
+    return fi_inject_writedata(endpoint, bytes, size, data, to.peer, address, key);
+  });
+}
+
+Domain::Result Domain::write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
+                             std::uint64_t address, std::uint64_t key, void* context) {
+  iovec from = {const_cast<void*>(bytes), size};
+  // libfabric's net sends these bytes; where sizes have 32 bits, the next 32 bits with them.
+  fi_rma_iov there;
+  std::memset(&there, 0, sizeof(there));
+  there.addr = address;
+  there.len = size;
+  there.key = key;
+  fi_msg_rma message = {};
+  message.msg_iov = &from;
+  void* descriptor = nullptr;
+  if (registers_local_memory()) {
+    fid_mr* const region = local_region(bytes, size);
+    if (region == nullptr) return Result::kFailed;
+    descriptor = fi_mr_desc(region);
+  }
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.addr = to.peer;
+  message.rma_iov = &there;
+  message.rma_iov_count = 1;
+  message.context = context;
+  message.data = data;
+  return write_from(to.port, [&](fid_ep* endpoint) {
+    return fi_writemsg(endpoint, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
+  });
+}
+
+int Domain::read_completions(fi_cq_data_entry* entries, std::size_t room) {
+  const LibfabricCall mark;
+  const ssize_t count = fi_cq_read(queue_, entries, room);
+  if (count >= 0) return static_cast<int>(count);
+  return count == -FI_EAVAIL ? kFailure : 0;
+}
+
+void* Domain::read_failure() {
+  const LibfabricCall mark;
+  fi_cq_err_entry entry = {};
+  return fi_cq_readerr(queue_, &entry, 0) == 1 ? entry.op_context : nullptr;
+}
+
+}  // namespace espalier::ofi

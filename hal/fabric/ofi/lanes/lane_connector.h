@@ -1,0 +1,68 @@
+#pragma once
+// Connects the lanes of an endpoint: makes their addresses, reads those of the peers, greets.
+//
+// The lower node of a lane writes first and the other answers, so only one of the two opens a
+// connection; with a SharedFabric, the end with the lower name in libfabric. With fixed links both
+// say hello on lanes whose numbers the addresses contain. With added links the greetings carry
+// the numbers, and the other end greets too if the first one has not done so for a while.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hal/fabric/address.h"
+#include "hal/fabric/ofi/lanes/endpoint_state.h"
+
+namespace espalier::ofi {
+
+class LaneConnector {
+ public:
+  explicit LaneConnector(EndpointState& state) : state_(state) {}
+
+  // As FixedLinks::addresses().
+  [[nodiscard]] std::vector<std::string> addresses() const;
+  // Takes the addresses of the other ends and starts the greeting. Errors: not one address per
+  // lane, a wrong address.
+  [[nodiscard]] Result<void> start(const std::vector<std::string>& addresses);
+  // Whether all lanes are connected. Progress the endpoint between two calls. Errors: a link broke,
+  // or a peer did not connect in time.
+  [[nodiscard]] Result<bool> check();
+
+  // As the functions of AddedLinks.
+  [[nodiscard]] std::string address() const;
+  [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses);
+  [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node);
+  // Whether start() or set_addresses() was called.
+  [[nodiscard]] bool has_addresses() const { return greet_until_ns_ != 0 || !addresses_.empty(); }
+  // Starts to connect these links, unless that was done. Error: no such link.
+  [[nodiscard]] Result<void> start_links(std::span<const std::uint32_t> links);
+  // Whether these links are connected. Errors as check().
+  [[nodiscard]] Result<bool> check_links(std::span<const std::uint32_t> links);
+  // Repeats the greetings that are due.
+  void repeat_greetings();
+  // Returns the time of the next repetition; UINT64_MAX: none.
+  [[nodiscard]] std::uint64_t next_greeting_ns() const;
+
+  // A peer's hello or greeting arrived.
+  void hello_arrived(Lane& lane, std::uint64_t code);
+  void greeting_arrived(std::uint32_t node);
+
+ private:
+  [[nodiscard]] AddressHead head() const;
+  [[nodiscard]] Result<void> check_secret() const;
+  [[nodiscard]] Result<void> decode(Lane& lane, const std::string& address);
+  [[nodiscard]] Result<void> insert(Lane& lane, const std::string& address);
+  void greet();
+  [[nodiscard]] Result<bool> connected(const Lane& lane, std::uint64_t until_ns) const;
+  [[nodiscard]] Lane* find_lane(std::uint32_t node);
+  // Checks that the connections to be made find descriptors. Error: fewer are free.
+  [[nodiscard]] Result<void> check_files() const;
+  [[nodiscard]] Result<std::uint32_t> make_link(std::uint32_t node);
+
+  EndpointState& state_;
+  std::uint64_t greet_until_ns_ = 0;
+  std::vector<std::string> addresses_;  // by node; only with added links
+};
+
+}  // namespace espalier::ofi

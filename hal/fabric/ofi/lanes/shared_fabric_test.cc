@@ -1,0 +1,147 @@
+#include "hal/fabric/ofi/lanes/shared_fabric.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/testing/results.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
+#include "hal/fabric/ofi/light_mutex.h"
+
+namespace espalier::ofi {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// Two processes, as far as libfabric can tell, and endpoints of both.
+class Pair {
+ public:
+  explicit Pair(std::uint32_t eager_bytes = 0) : eager_bytes_(eager_bytes) {}
+
+  // One more endpoint of each, connected. Returns its index.
+  std::size_t add() {
+    std::vector<std::string> addresses;
+    for (std::uint32_t node = 0; node < 2; ++node) {
+      AddedConfig config;
+      config.provider = "tcp";
+      config.node = node;
+      config.max_links = 1;
+      config.eager_bytes = eager_bytes_;
+      config.fabric = fabrics_[node];
+      of_[node].push_back(or_throw(AddedLinks::open(config)));
+      addresses.push_back(of_[node].back()->address());
+    }
+    for (const auto& all : of_) EXPECT_TRUE(all.back()->set_addresses(addresses));
+    const std::uint32_t link = 0;
+    for (std::uint32_t node = 0; node < 2; ++node) {
+      EXPECT_EQ(or_throw(of_[node].back()->add_link(1 - node)), link);
+    }
+    for (bool all = false; !all;) {
+      all = true;
+      for (const auto& each : of_) all = or_throw(each.back()->connect_links({&link, 1})) && all;
+    }
+    return of_[0].size() - 1;
+  }
+  void end(std::uint32_t node, std::size_t index) { of_[node][index].reset(); }
+  Endpoint& at(std::uint32_t node, std::size_t index) { return of_[node][index]->endpoint(); }
+  std::string lacked(std::uint32_t node, std::size_t index) const {
+    return of_[node][index]->lacked();
+  }
+  // Polls both ends until each has a completion of its kind.
+  void await(std::size_t index, Completion::Kind first, Completion::Kind second) {
+    bool has[2] = {};
+    while (!has[0] || !has[1]) {
+      for (std::uint32_t node = 0; node < 2; ++node) {
+        Completion completion;
+        if (!at(node, index).poll(completion)) continue;
+        EXPECT_EQ(completion.kind, node == 0 ? first : second);
+        has[node] = true;
+      }
+    }
+  }
+  std::size_t departed(std::uint32_t node) {
+    const LightLock lock(&fabrics_[node]->mutex);
+    return fabrics_[node]->departed();
+  }
+
+ private:
+  std::uint32_t eager_bytes_;
+  std::shared_ptr<SharedFabric> fabrics_[2] = {make_shared_fabric(), make_shared_fabric()};
+  std::vector<std::unique_ptr<AddedLinks>> of_[2];
+};
+
+// Where it ends, an endpoint says goodbye at once: its process may call nothing for long, and the
+// peer keeps memory until then.
+TEST(SharedFabric, GoodbyesNeedNoLaterCall) {
+  Pair pair;
+  const std::size_t kept = pair.add(), ended = pair.add();
+  pair.end(0, ended);
+  pair.end(1, ended);
+  EXPECT_EQ(pair.departed(1), 1u);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  Completion completion;
+  while (pair.departed(1) != 0 && std::chrono::steady_clock::now() < until) {
+    EXPECT_FALSE(pair.at(1, kept).poll(completion));
+  }
+  EXPECT_EQ(pair.departed(1), 0u);
+}
+
+// Without a descriptor for a port, and another one for its connection, messages end at once.
+TEST(SharedFabric, LongMessagesWithoutFilesFail) {
+  Pair pair(8);
+  const std::size_t index = pair.add();
+  Bytes sent(24), got(24);
+  const Region regions[] = {{sent.data(), sent.size()}, {got.data(), got.size()}};
+  ASSERT_EQ(pair.at(0, index).prepare(&regions[0], 1), Status::kOk);
+  ASSERT_EQ(pair.at(1, index).prepare(&regions[1], 1), Status::kOk);
+  ASSERT_EQ(pair.at(1, index).post_receive(0, {got.data(), got.size(), 1, 0}), Status::kOk);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit lowered = before;
+  lowered.rlim_cur = 0;
+  while (fcntl(static_cast<int>(lowered.rlim_cur), F_GETFD) >= 0) ++lowered.rlim_cur;
+  ++lowered.rlim_cur;  // one is free
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &lowered), 0);
+  EXPECT_EQ(pair.at(0, index).post_receive(0, {sent.data(), sent.size(), 1, 0}), Status::kBackEnd);
+  ASSERT_EQ(pair.at(0, index).post_send(0, {sent.data(), sent.size(), 1, 0, 0}), Status::kOk);
+  Completion completion;
+  while (!pair.at(0, index).poll(completion)) {
+  }
+  EXPECT_EQ(completion.kind, Completion::Kind::kSent);
+  EXPECT_EQ(completion.status, Status::kBackEnd);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(pair.lacked(0, index), "node 0 needs 2 more open files; the limit of " +
+                                       std::to_string(lowered.rlim_cur) + " leaves 1 (ulimit -n)");
+  EXPECT_EQ(pair.lacked(1, index), "");
+}
+
+// Also a message that libfabric would copy keeps its port open until it is on its way, while others
+// take ports.
+TEST(SharedFabric, ShortMessagesThatAreLongHereArrive) {
+  constexpr std::size_t kEndpoints = 20;
+  Pair pair(8);
+  Bytes sent(24), got(24);
+  std::vector<std::size_t> indices;
+  const Region region = {got.data(), got.size()};
+  for (std::size_t i = 0; i < kEndpoints; ++i) {
+    indices.push_back(pair.add());
+    ASSERT_EQ(pair.at(1, indices.back()).prepare(&region, 1), Status::kOk);
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (const std::size_t index : indices) {
+      for (std::uint8_t& byte : sent) byte = static_cast<std::uint8_t>(index + 7);
+      ASSERT_EQ(pair.at(1, index).post_receive(0, {got.data(), got.size(), 1, 0}), Status::kOk);
+      ASSERT_EQ(pair.at(0, index).post_send(0, {sent.data(), sent.size(), 1, 0, 0}), Status::kOk);
+      pair.await(index, Completion::Kind::kSent, Completion::Kind::kReceived);
+      EXPECT_EQ(got, sent) << index;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::ofi
