@@ -360,8 +360,8 @@ TEST(Ofi, RefusesAddressesThatDoNotFit) {
   EXPECT_FALSE(two->connect({zero->addresses()[0]}));
 }
 
-TEST(Ofi, PairsParallelLinksInOrder) {
-  LocalEndpoints endpoints(FixedConfig(), {{1, 1}, {0, 0}});
+TEST_P(OfiTest, PairsParallelLinksInOrder) {
+  LocalEndpoints endpoints(config(), {{1, 1}, {0, 0}});
   ASSERT_EQ(endpoints.error, "");
   Inbox inbox(endpoints);
   for (std::uint32_t link = 0; link < 2; ++link) {

@@ -73,7 +73,8 @@ MemoryEndpoint::MemoryEndpoint(const FixedConfig& config)
   for (std::size_t link = 0; link < peers_.size(); ++link) {
     const FixedConfig::Lanes lanes =
         config.lanes.empty() ? FixedConfig::Lanes{} : config.lanes[link];
-    lane_peers_.insert(lane_peers_.end(), std::max(lanes.out, lanes.in), peers_[link]);
+    lane_links_.insert(lane_links_.end(), std::max(lanes.out, lanes.in),
+                       static_cast<std::uint32_t>(link));
   }
 }
 
@@ -103,13 +104,17 @@ std::string MemoryEndpoint::address_for(std::uint32_t peer, std::uint32_t block,
   return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + name + '\0';
 }
 
+std::vector<std::uint32_t> MemoryEndpoint::lane_peers() const {
+  std::vector<std::uint32_t> all;
+  for (const std::uint32_t link : lane_links_) all.push_back(peers_[link]);
+  return all;
+}
+
 // All lanes of a link are one: memory has no bandwidth to divide.
 std::vector<std::string> MemoryEndpoint::addresses() const {
   std::vector<std::string> all;
-  for (const std::uint32_t peer : lane_peers_) {
-    const auto link = std::find(peers_.begin(), peers_.end(), peer);
-    all.push_back(address_for(peer, static_cast<std::uint32_t>(link - peers_.begin()),
-                              ":" + std::to_string(all.size())));
+  for (const std::uint32_t link : lane_links_) {
+    all.push_back(address_for(peers_[link], link, ":" + std::to_string(all.size())));
   }
   return all;
 }
@@ -158,16 +163,15 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
 }
 
 Result<void> MemoryEndpoint::start_connecting(const std::vector<std::string>& addresses) {
-  const std::vector<std::uint32_t>& lanes = lane_peers_;
+  const std::vector<std::uint32_t>& lanes = lane_links_;
   if (addresses.size() != lanes.size()) {
     return fail(counted(addresses.size(), "address") + " for " + counted(lanes.size(), "lane"));
   }
-  std::size_t lane = 0;
-  for (std::uint32_t link = 0; link < peers_.size(); ++link) {
-    const std::uint32_t peer = peers_[link];
-    if (auto done = connect_to(peer, link, addresses[lane]); !done) return done;
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    const std::uint32_t link = lanes[lane];
+    if (lane > 0 && lanes[lane - 1] == link) continue;
+    if (auto done = connect_to(peers_[link], link, addresses[lane]); !done) return done;
     until_ns_.back() = monotonic_ns() + config_.connect_deadline_ns;
-    while (lane < lanes.size() && lanes[lane] == peer) ++lane;
   }
   return {};
 }

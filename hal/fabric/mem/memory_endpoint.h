@@ -23,7 +23,7 @@ class MemoryEndpoint final : public FixedLinks, public AddedLinks {
   template <class AnyConfig>  // FixedConfig or AddedConfig
   [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open(const AnyConfig& config);
 
-  [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override { return lane_peers_; }
+  [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
   [[nodiscard]] std::vector<std::string> addresses() const override;
   [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<bool> go_on_connecting() override;
@@ -63,7 +63,7 @@ class MemoryEndpoint final : public FixedLinks, public AddedLinks {
   Config config_;
   std::uint32_t max_links_ = 0;       // 0: the links are fixed
   std::vector<std::uint32_t> peers_;  // of fixed links
-  std::vector<std::uint32_t> lane_peers_;
+  std::vector<std::uint32_t> lane_links_;  // by lane
   mem::HostEndpoint endpoint_;
   std::vector<std::string> addresses_;   // with added links: of each node
   std::vector<std::uint32_t> blocks_;    // by link: the one that its peer writes
