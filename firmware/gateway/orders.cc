@@ -123,15 +123,17 @@ agent::RunRequest Gateway::board_request() const {
   Operator op;
   op.op = request_.op;
   op.type = request_.type;
-  std::uint32_t index = 0;
+  CallBySchedule call;
+  call.schedule = run.schedule;
+  call.counts = request_.count;
+  call.element_bytes = element_bytes(op);
+  const DecodedProgram* found = nullptr;
   Layout layout;
-  if (element_bytes(op) == 0 ||
-      node::find_program(*programs_, run.schedule, request_.count, op, index) != Status::kOk ||
-      make_layout(programs_->programs[index], request_.count, element_bytes(op), layout) !=
-          Status::kOk) {
+  if (find_program(*programs_, call, found) != Status::kOk ||
+      make_layout(*found, request_.count, call.element_bytes, layout) != Status::kOk) {
     return run;
   }
-  const Program& program = programs_->programs[index];
+  const Program& program = *found;
   const auto limit = [&](std::uint64_t bytes, Buffer buffer) {
     const std::uint64_t needed = std::max<std::uint64_t>(1, buffer_bytes(program, layout, buffer));
     return static_cast<std::uint32_t>(std::min(bytes, needed));
