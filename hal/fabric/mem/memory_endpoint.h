@@ -61,8 +61,8 @@ class MemoryEndpoint final : public FixedLinks, public AddedLinks {
   [[nodiscard]] Result<bool> is_connected(std::uint32_t link) const;
 
   Config config_;
-  std::uint32_t max_links_ = 0;       // 0: the links are fixed
-  std::vector<std::uint32_t> peers_;  // of fixed links
+  std::uint32_t max_links_ = 0;            // 0: the links are fixed
+  std::vector<std::uint32_t> peers_;       // of fixed links
   std::vector<std::uint32_t> lane_links_;  // by lane
   mem::HostEndpoint endpoint_;
   std::vector<std::string> addresses_;   // with added links: of each node
