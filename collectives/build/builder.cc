@@ -132,7 +132,6 @@ Status set_blocks(const CollectiveParameters& parameters, bool one_block, Progra
 }  // namespace
 
 std::uint32_t log2_ceil(std::uint32_t ranks) {
-  ESPALIER_ASSERT(ranks >= 1);
   std::uint32_t log = 0;
   while ((std::uint64_t{1} << log) < ranks) ++log;
   return log;
