@@ -12,7 +12,10 @@ fail() {
 }
 [ $# -le 1 ] || fail "takes at most one NAME, not $# arguments" 2
 name=${1-espalier}
-echo "$name" | grep -qE '^[a-z0-9]+([._/:-][a-z0-9]+)*$' || fail "'$name' is no name of an image; expected lower-case letters, digits, and . _ / : - between them" 2
+# The first part may be a registry with a port; then come folders, the name, and perhaps a tag.
+part='[a-z0-9]+([._-][a-z0-9]+)*'
+echo "$name" | grep -qE "^($part(:[0-9]+)?/)?($part/)*$part(:$part)?\$" ||
+  fail "'$name' is no name of an image; expected lower-case letters, digits, and . _ / - between them, and perhaps :TAG" 2
 [ "$(id -u)" = 0 ] || fail 'debootstrap needs root' 2
 for program in debootstrap buildah; do
   command -v $program >/dev/null || fail "$program is missing; ./setup.sh container installs it" 2

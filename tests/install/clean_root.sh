@@ -34,32 +34,51 @@ command -v debootstrap >/dev/null || fail 'debootstrap is missing; ./setup.sh pa
 [ "$(dpkg --print-architecture)" = amd64 ] || fail "this machine is $(dpkg --print-architecture); expected amd64" 2
 sources=$(dirname "$(readlink -f "$0")")/../..
 sources=$(readlink -f "$sources")
-base=$1/$release
-mkdir -p "$1/$release-$architecture" || fail "cannot make '$1'" 2
-base=$(readlink -f "$base")
-folder=$(readlink -f "$1/$release-$architecture")
-case "$folder" in *[!a-zA-Z0-9/._-]*) fail "'$folder' has unusual characters; expected letters, digits and / . _ -" 2 ;; esac
+[ -n "$1" ] || fail 'FOLDER is empty; expected the name of a folder' 2
+parent=$(readlink -m -- "$1")
+case "$parent" in *[!a-zA-Z0-9/._-]*) fail "'$parent' has unusual characters; expected letters, digits and / . _ -" 2 ;; esac
+base=$parent/$release
+folder=$parent/$release-$architecture
 # One mirror has all releases.
 mirror=${4-$(apt-get indextargets --format '$(SITE) $(COMPONENT) $(LABEL)' 'Created-By: Packages' |
   awk '$2 == "main" && $3 == "Debian" { print $1; exit }')}
 [ -n "$mirror" ] || fail 'apt names no mirror of Debian; expected MIRROR' 2
+mkdir -p "$folder" || fail "cannot make '$folder'" 2
 
 step() { echo "== Debian $release, $architecture: $1"; }
 quietly() {  # LOG COMMAND...
   log=$folder/$1.log
   shift
-  "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "failed: $*"; }
+  "$@" >"$log" 2>&1 &
+  job=$!
+  wait $job || { job=''; tail -n 20 "$log" >&2; fail "failed: $*"; }
+  job=''
 }
 in_root() {  # ROOT COMMAND...
   root=$1
   shift
   chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
 }
+# A signal also ends what a step has started in a root. What is mounted there is this machine's own /dev.
 mounted=''
+job=''
 unmount() {
-  for point in $mounted; do umount "$point" || true; done
+  for point in $mounted; do umount "$point" || umount --lazy "$point" || true; done
+  mounted=''
 }
-trap unmount EXIT
+end() {
+  [ -z "$job" ] || kill "$job" 2>/dev/null || true
+  for process in /proc/[0-9]*; do
+    case "$(readlink "$process/root" 2>/dev/null)" in
+      "$base" | "$folder"/*) kill -KILL "${process#/proc/}" 2>/dev/null || true ;;
+    esac
+  done
+  unmount
+}
+trap end EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 new_root() {
   # What an interrupted run left mounted is this machine's own /dev.
   ! grep -q " $folder/$1/" /proc/mounts || fail "'$folder/$1' has mounts; expected none: umount $folder/$1/proc $folder/$1/dev"
@@ -74,10 +93,12 @@ new_root() {
 }
 apt='apt-get -q -y --no-install-recommends -o Acquire::Retries=5 -o Dpkg::Use-Pty=0'
 
-if [ ! -f "$base/etc/debian_version" ]; then
+if [ ! -f "$base/complete" ]; then
   step 'debootstrap'
+  ! grep -q " $base/" /proc/mounts || fail "'$base' has mounts; expected none: umount $base/proc"
   rm -rf "$base"
   quietly debootstrap debootstrap --variant=minbase $name "$base" "$mirror"
+  : >"$base/complete"
 fi
 
 step 'build: what debian/control names, and dpkg-buildpackage'
@@ -136,7 +157,6 @@ step 'use: removed again'
 quietly use-remove in_root "$folder/use" $apt purge $names
 [ -z "$(find "$folder/use/usr" -name '*espalier*' -not -path '*/doc/*')" ] || fail 'files of the packages are left'
 unmount
-mounted=''
 rm -rf "$folder/build" "$folder/use"
 /usr/bin/python3 "$sources/tests/releases/page.py" --record-debs "$release" "$architecture" "$folder"
 echo 'every check held'

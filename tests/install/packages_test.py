@@ -70,13 +70,14 @@ class BadInput(unittest.TestCase):
 
     def test_container(self):
         for words, arguments in (("at most one NAME, not 2", ["a", "b"]), ("'Espalier' is no name of an image", ["Espalier"]), ("'' is no name", [""]),
-                                 ("'a b' is no name", ["a b"]), ("'--help' is no name", ["--help"])):
+                                 ("'a b' is no name", ["a b"]), ("'--help' is no name", ["--help"]), ("'a/b:c:d' is no name", ["a/b:c:d"]), ("'a-b:c/d:e' is no name", ["a-b:c/d:e"])):
             with self.subTest(arguments):
                 self.refuses("packaging/container/build.sh", *arguments, words=words)
 
     def test_debs(self):
         for words, arguments in (("expected FOLDER", []), ("unknown release '11'; expected 12 or 13", ["FOLDER/a", "11"]),
-                                 ("unknown architecture 'armhf'; expected amd64 or arm64", ["FOLDER/a", "13", "armhf"]), ("expected FOLDER", list("abcde"))):
+                                 ("unknown architecture 'armhf'; expected amd64 or arm64", ["FOLDER/a", "13", "armhf"]), ("expected FOLDER", list("abcde")),
+                                 ("FOLDER is empty", [""]), ("has unusual characters", ["FOLDER/a b"]), ("expected MIRROR", ["FOLDER/a", "13", "amd64", ""])):
             with self.subTest(arguments):
                 self.refuses("tests/install/clean_root.sh", *arguments, words=words)
 
