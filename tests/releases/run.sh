@@ -57,11 +57,13 @@ step_failed() {
   echo "run.sh: Debian $release: $1 failed; its whole output: $2" >&2
   exit 1
 }
+# apart COMMAND...: what it mounts and starts ends with it, and it ends with this script.
+apart() { setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child "$@"; }
 make_base() {
   [ ! -f "$folder/base/complete" ] || return 0
   step "debootstrap $name"
   rm -rf "$folder/base"
-  debootstrap --variant=minbase "$name" "$folder/base" "$mirror" >"$folder/debootstrap.log" 2>&1 || {
+  apart debootstrap --variant=minbase "$name" "$folder/base" "$mirror" >"$folder/debootstrap.log" 2>&1 || {
     tail -n 3 "$folder/debootstrap.log" >&2
     rm -rf "$folder/base"
     cannot "debootstrap made no root of $name from $mirror"
@@ -83,10 +85,10 @@ make_root() {
   # A mirror may keep the state of a few weeks ago, whose lists apt calls expired.
   echo 'Acquire::Check-Valid-Until "false";' >"$folder/root/etc/apt/apt.conf.d/99mirror"
 }
-# in_root COMMAND...: in the root's copy of the sources. What is mounted and started ends with it.
+# in_root COMMAND...: in the root's copy of the sources.
 in_root() {
   [ ! -f /etc/resolv.conf ] || cp -L /etc/resolv.conf "$folder/root/etc/resolv.conf"
-  unshare --mount --pid --fork --kill-child sh -eu -c '
+  apart sh -eu -c '
     root=$1
     shift
     # A root that is a mount lets the tests have mount namespaces of their own.
@@ -103,19 +105,19 @@ in_root() {
 timed() {
   log=$folder/$1
   shift
-  (
-    begin=$(date +%s)
-    status=0
-    in_root "$@" >"$log.log" 2>&1 || status=$?
-    end=$(date +%s)
-    # In a pipe it would be another shell's.
-    times >"$log.times"
-    awk -v wall=$((end - begin)) '
-      NR == 2 { for (k = 1; k <= 2; k++) { split($k, part, "[ms]"); sum += part[1] * 60 + part[2] } printf "%.0f %d\n", sum, wall }
-    ' "$log.times" >"$log.part"
-    mv "$log.part" "$log.times"
-    exit $status
-  )
+  begin=$(date +%s)
+  times >"$log.before"
+  ended=0
+  in_root "$@" >"$log.log" 2>&1 || ended=$?
+  end=$(date +%s)
+  times >"$log.after"
+  awk -v wall=$((end - begin)) '
+    FNR == 2 {
+      for (k = 1; k <= 2; k++) { split($k, part, "[ms]"); sum += (FILENAME ~ /before$/ ? -1 : 1) * (part[1] * 60 + part[2]) }
+    }
+    END { printf "%.0f %d\n", sum, wall }
+  ' "$log.before" "$log.after" >"$log.times"
+  return $ended
 }
 
 make_root
