@@ -98,11 +98,19 @@ class Doctor(unittest.TestCase):
         self.assertEqual(providers["udp"]["problem"] if "udp" in providers else "FI_PROVIDER hides it from libfabric",
                          "FI_PROVIDER hides it from libfabric")
         self.assertIn("FI_PROVIDER=^udp restricts what libfabric shows\n    what to do: unset FI_PROVIDER", doctor(FI_PROVIDER="^udp").stdout)
+        self.assertIn('problem: FI_PROVIDER=^tcp hides the provider "tcp", the default,', doctor(FI_PROVIDER="^tcp").stdout)
         for none in ("udp", "shm"):
             done = doctor(FI_PROVIDER=none)
             self.assertEqual((done.returncode, done.stderr), (1, "espalier: no provider of libfabric can serve on this host\n"))
         done = doctor("--provider", "tcp", FI_PROVIDER="udp")
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+
+    def test_memory_and_a_provider(self):
+        everything, _, _ = self.report()
+        found = json.loads(doctor("--provider", "mem+tcp", "--format", "json").stdout)
+        self.assertEqual({key: found["providers"][0][key] for key in ("version", "offers", "problem")},
+                         {key: everything["tcp"][key] for key in ("version", "offers", "problem")})
+        self.assertIn("lock none", next(fact["value"] for fact in found["host"] if fact["name"] == "locked memory"))
 
     def test_fi_provider_tcp_is_the_same_tcp(self):
         everything, _, _ = self.report()
@@ -116,6 +124,12 @@ class Doctor(unittest.TestCase):
         self.assertEqual(facts["open files"]["what_to_do"], "ulimit -Sn hard")
         if os.cpu_count() > 1:
             self.assertIn("affinity", facts["cores"]["problem"])
+        small_files = ["sh", "-c", 'ulimit -f 100 && exec "$@"', "sh"]
+        providers, facts, _ = self.report(before=small_files)
+        self.assertFalse(providers["mem"]["serves"])
+        self.assertIn("shared memory counts as a file", providers["mem"]["problem"])
+        self.assertIn("mem cannot serve", facts["file size"]["problem"])
+        self.assertEqual(doctor("--provider", "mem", before=small_files).returncode, 1)
         with tempfile.TemporaryDirectory() as empty:
             _, facts, _ = self.report(PATH=empty)
             self.assertIn("slurm-client", facts["srun"]["what_to_do"])

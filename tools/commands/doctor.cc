@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/process/variables.h"
@@ -43,7 +44,8 @@ bool is_of_libfabric(const ProviderSummary& provider) { return provider.name != 
 // Whether the provider drives a device, which locks the memory that it registers.
 bool locks_memory(const ProviderSummary& provider) {
   constexpr std::string_view kOfSystemCalls[] = {"tcp", "net", "udp", ofi::kMemProvider};
-  const std::string core = provider.served_by.substr(0, provider.served_by.find(';'));
+  const std::string by = ofi::fabric_provider(provider.served_by);
+  const std::string core = by.substr(0, by.find(';'));
   return serves(provider) && std::find(std::begin(kOfSystemCalls), std::end(kOfSystemCalls),
                                        core) == std::end(kOfSystemCalls);
 }
@@ -51,13 +53,21 @@ bool locks_memory(const ProviderSummary& provider) {
 // Keeps the one provider that the user named, as far as FI_PROVIDER and libfabric have it. Throws
 // Failure (bad input) otherwise.
 void restrict_to(const std::string& name, const std::string& node_binary, ProviderList& list) {
+  const std::string fabric = ofi::fabric_provider(name);
+  const auto part = std::find_if(list.providers.begin(), list.providers.end(),
+                                 [&](const ProviderSummary& each) { return each.name == fabric; });
+  ProviderSummary whole{name, list.libfabric, name, "", "", ""};
+  if (part != list.providers.end()) {
+    whole.version = part->version;
+    whole.offers = part->offers;
+  }
   std::erase_if(list.providers,
                 [&name](const ProviderSummary& provider) { return provider.name != name; });
   if (!list.providers.empty()) return;
   // Not listed: libfabric does not have it, or it makes layers that it lists only when asked.
   const std::string refusal = node_refusal(node_binary, name);
   if (!refusal.empty()) bad_input(one_line(refusal));
-  list.providers.push_back({name, list.libfabric, name, "", "", ""});
+  list.providers.push_back(std::move(whole));
 }
 
 HostReport examine(const DoctorArguments& arguments) {
@@ -89,7 +99,8 @@ void print_text(const HostReport& report) {
   std::printf("libfabric %s\n", report.list.libfabric.c_str());
   if (!report.filter.empty()) {
     std::printf("FI_PROVIDER=%s restricts what libfabric shows\n", one_line(report.filter).c_str());
-    print_problem("", "unset FI_PROVIDER to see all providers");
+    const auto taken = ofi::choose_provider("", report.filter.c_str());
+    print_problem(taken ? "" : taken.error().message, "unset FI_PROVIDER to see all providers");
   }
   for (const ProviderSummary& each : report.list.providers) {
     const std::string as = each.served_by == each.name ? "" : ", as " + each.served_by;

@@ -18,6 +18,7 @@
 #include "hal/fabric/ofi/signal_actions.h"
 #include "hal/fabric/provider_list.h"
 #include "hal/fabric/provider_refusal.h"
+#include "hal/mem/host/access.h"
 
 namespace espalier::ofi {
 namespace {
@@ -256,7 +257,9 @@ ProviderList list_providers() {
     summary.version = provider_version;
     list.providers.push_back(std::move(summary));
   }
-  list.providers.push_back({kMemProvider, "built-in", kMemProvider, "", "",
+  const std::string refusal = mem::sharing_refusal();
+  list.providers.push_back({kMemProvider, "built-in", refusal.empty() ? kMemProvider : "", refusal,
+                            refusal.empty() ? "" : "use tcp, or see what 'host' says below",
                             "processes of one user on one host, without libfabric"});
   return list;
 }
