@@ -38,6 +38,7 @@ case "${1-}" in
     'valgrind', 'package', 'container' or 'docs'" ;;
 esac
 werror=${ESPALIER_WERROR:-false}
+[ -w . ] || fail "cannot write in $PWD, where the build folders go; expected a folder of your own"
 
 # The lowest versions are those of the meson.build files.
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -115,11 +116,18 @@ configure() {
     return
   fi
   echo "setup.sh: configuring $1/"
-  log=$(mktemp)
   rm -rf "$1"
-  meson setup "$@" -Dwerror="$werror" >"$log" 2>&1 || {
+  logged "meson could not configure $1/" meson setup "$@" -Dwerror="$werror"
+}
+# logged FAILURE COMMAND...: shows what the command printed if it fails.
+logged() {
+  failure=$1
+  shift
+  log=$(mktemp) || fail 'no temporary file: TMPDIR names a folder that one cannot write to'
+  "$@" >"$log" 2>&1 || {
     cat "$log" >&2
-    fail "meson could not configure $1/"
+    rm -f "$log"
+    fail "$failure"
   }
   rm -f "$log"
 }
@@ -130,12 +138,7 @@ fi
 # ./setup.sh build may have configured it before. Meson writes one line, or indented ones since some version.
 if [ $with_tests = true ] && tr -d ' \n' <build/meson-info/intro-buildoptions.json | grep -qF '"name":"tests","value":false'; then
   echo 'setup.sh: adding the tests to build/'
-  log=$(mktemp)
-  meson setup --reconfigure build -Dtests=true -Dwerror="$werror" >"$log" 2>&1 || {
-    cat "$log" >&2
-    fail 'meson could not configure build/ with tests'
-  }
-  rm -f "$log"
+  logged 'meson could not configure build/ with tests' meson setup --reconfigure build -Dtests=true -Dwerror="$werror"
 fi
 if [ "${1-}" = aarch64 ]; then
   configure build-aarch64 --cross-file boards/linux-aarch64/cross.ini
