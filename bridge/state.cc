@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
+#include "bridge/library_below.h"
 #include "bridge/membership.h"
 #include "communicator/job_part.h"
 #include "communicator/own_counts.h"
@@ -156,6 +159,10 @@ MPI_Comm own_comm() { return poked; }
 
 void attach_first() {
   if (key != MPI_KEYVAL_INVALID) return;
+  if (const std::string wrong = wrong_library(); !wrong.empty()) {
+    std::fprintf(stderr, "espalier: %s\n", wrong.c_str());
+    std::_Exit(2);
+  }
   int level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&level);
   has_threads = level == MPI_THREAD_MULTIPLE;
