@@ -16,6 +16,9 @@ struct Booted : NodePrograms {
     selections = selection_room;
 #endif
   }
+  Booted(const Booted&) = delete;
+  Booted& operator=(const Booted&) = delete;
+
   Status status = Status::kNothingToBoot;  // kOk: an image booted
   BootReport report;
   Image image;

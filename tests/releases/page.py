@@ -46,8 +46,8 @@ HEAD = """# Releases of Debian, compilers, and libfabric
 Written by `tests/releases/page.py --write` from what the commands below kept in `tests/releases`. As root, `tests/releases/run.sh RELEASE` made a
 bare root of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept
 what came of it. `tests/releases/run.sh RELEASE --failed` fetches the mends into that root, and runs the failed tests once more.
-Versions are those of packages; `g++` and `clang` are the default of the release. Seconds (s) are those that two processors worked / that a
-clock showed, with the packages' installation. [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
+Versions are those of packages; `g++` and `clang` are the default of the release. Seconds (s), with the packages' installation: of all
+processors together / of a clock. [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
 
 """
 MPI = """
