@@ -4,11 +4,15 @@
 folders.py ROOT            prints the lines of sources, those of tests, and the assertions of each top folder; exit status 1 if a folder has
                            more than MAX_FILES
 folders.py ROOT --table N  prints the N folders with the most files
+folders.py ROOT --since COMMIT
+                           prints by how many lines each top folder has grown since this commit of git (sources and meson.build, without
+                           the lines of assertions)
 
 An assertion is a use of ESPALIER_ASSERT (include/espalier/internal/base/assert.h)."""
 import collections
 import pathlib
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -23,7 +27,28 @@ def is_test(file):
     return file.startswith("tests/") or re.search(r"(_test|_bench)\.\w+$|/(testing|conformance|simulated|bench)/", file) is not None
 
 
-def main(root, table=None):
+def git(root, *words):
+    return subprocess.run(["git", "-C", str(root), *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def growth(root, commit):
+    """The lines that each top folder has gained since the commit; a renamed file counts with what changed in it."""
+    gained, name = collections.Counter(), ""
+    for line in git(root, "diff", "-M", "--unified=0", "--no-prefix", commit, "--", *(f"*{end}" for end in (*SOURCES, "meson.build"))).splitlines():
+        if line.startswith(("--- ", "+++ ")):
+            name = line[4:] if line[4:] != "/dev/null" else name
+            top = name.split("/")[0] if "/" in name else "."
+        elif line.startswith(("+", "-")) and not ASSERTION.search(line):
+            gained[top] += 1 if line[0] == "+" else -1
+    return gained
+
+
+def main(root, table=None, since=None):
+    if since:
+        gained = growth(root, since)
+        for folder, lines in (*sorted(gained.items()), ("all", sum(gained.values()))):
+            print(f"{folder:16} {lines:+8,}")
+        return 0
     files = tree.files(root, *SOURCES)
     count = collections.Counter(str(pathlib.PurePath(file).parent) for file in files)
     if table:
@@ -44,4 +69,5 @@ def main(root, table=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[3] if sys.argv[2:3] == ["--table"] else None))
+    options = {"--table": "table", "--since": "since"}
+    sys.exit(main(sys.argv[1], **({options[sys.argv[2]]: sys.argv[3]} if len(sys.argv) == 4 else {})))

@@ -173,6 +173,22 @@ class Folders(GateTest):
         self.assertEqual(status, 1)
         self.assertIn("a: 41 files, at most 40 are allowed", text)
 
+    def test_growth(self):
+        def commit():
+            folders.git(self.root, "add", "--all")
+            folders.git(self.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "a")
+
+        folders.git(self.root, "init", "-q")
+        self.write("a/old.cc", "int a();\nint b();\nint c();\nint d();\n")
+        self.write("b/gone.py", "1\n2\n")
+        commit()
+        (self.root / "b/gone.py").unlink()
+        (self.root / "a/old.cc").unlink()
+        self.write("c/moved.cc", "int a();\nint b();\nint c();\nint d();\nint e();\nESPALIER_ASSERT(true);\n")
+        self.write("c/page.md", "words\n")
+        commit()
+        self.assertEqual(folders.growth(self.root, "HEAD~1"), {"b": -2, "c": 1})
+
 
 class Comments(GateTest):
     def setUp(self):
