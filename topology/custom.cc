@@ -1,5 +1,3 @@
-#include "topology/custom.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -7,6 +5,7 @@
 #include "base/read_file.h"
 #include "topology/custom_content.h"
 #include "topology/custom_routes.h"
+#include "topology/families.h"
 #include "topology/text_file.h"
 
 namespace espalier::topology {

@@ -1,13 +1,12 @@
 // Topologies from text: accepted input, refused input with its position, and the routes.
 
-#include "topology/custom.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
 
 #include "tests/directory_test.h"
+#include "topology/families.h"
 #include "topology/testing/must_parse.h"
 
 namespace espalier::topology {

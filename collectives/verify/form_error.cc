@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/properties/form.h"
-#include "collectives/verify/properties/instances.h"
-#include "collectives/verify/properties/size.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 

@@ -32,7 +32,7 @@
 
 #include "base/counted.h"
 #include "collectives/verify/bounds/cuts.h"
-#include "collectives/verify/properties/form.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/base/arithmetic.h"

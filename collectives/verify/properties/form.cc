@@ -1,8 +1,7 @@
-#include "collectives/verify/properties/form.h"
-
 #include <string>
 
 #include "base/counted.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/collectives/schedule/programs.h"
 

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/rank_sets.h"
-#include "collectives/verify/properties/size.h"
 #include "collectives/verify/report/counterexample.h"
 #include "collectives/verify/testing/program_builder.h"
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "collectives/verify/properties/size.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "topology/svg.h"
 
