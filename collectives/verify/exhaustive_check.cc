@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/claimed_bound.h"
-#include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"

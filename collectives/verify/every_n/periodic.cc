@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/claimed_bound.h"
-#include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/every_n/flow_graph.h"
 #include "collectives/verify/every_n/link_match.h"
 #include "collectives/verify/every_n/progressions.h"
