@@ -9,7 +9,6 @@
 #include "espalier/internal/base/assert.h"
 #include "espalier/topology/topology.h"
 #include "topology/embedding_family.h"
-#include "topology/known_embeddings.h"
 
 namespace espalier::topology {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
-#include "collectives/embed/cuts.h"
 #include "collectives/embed/groups.h"
 #include "collectives/embed/placement.h"
 #include "collectives/search/fractional_mesh.h"

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "collectives/embed/loads.h"
@@ -49,5 +50,29 @@ struct Placement {
 // placement is the best that was found.
 [[nodiscard]] Placement find_placement(const Routes& routes, const Traffic& traffic,
                                        const Search& search);
+
+// Cut-through placements: no link twice in a slot.
+
+// Returns the number of slots of all phases together. slots_of() returns the slot of each transfer
+// among them.
+[[nodiscard]] std::uint32_t count_slots(const Traffic& traffic);
+[[nodiscard]] std::vector<std::uint32_t> slots_of(const Traffic& traffic);
+
+// find_placement() for Switching::kCutThrough.
+[[nodiscard]] Placement find_in_slots(const Routes& routes, const Traffic& traffic,
+                                      const Search& search);
+
+// Returns the hops until the last rank has its first block of every segment. Phases follow one
+// another; within a phase, segments are independent.
+[[nodiscard]] std::int64_t latency_of(const Routes& routes, const Traffic& traffic,
+                                      const std::vector<std::uint32_t>& node_of);
+
+// Proofs that a narrow mesh has no cut-through placement of a schedule.
+
+// Returns false if no placement on this mesh can exist in which no link occurs twice in a slot.
+// `root`: where virtual rank 0 is; nothing: anywhere. Returns true if the cuts leave room, which
+// proves nothing, and for every mesh that is not one or two rows or columns of at most 32 ranks.
+[[nodiscard]] bool cuts_leave_room(const topology::Shape& mesh, const Traffic& traffic,
+                                   std::optional<std::uint32_t> root);
 
 }  // namespace espalier::embed

@@ -17,7 +17,6 @@
 #include "hal/fabric/ofi/libfabric_call.h"
 #include "hal/fabric/ofi/signal_actions.h"
 #include "hal/fabric/provider_list.h"
-#include "hal/fabric/provider_refusal.h"
 #include "hal/mem/host/access.h"
 
 namespace espalier::ofi {
