@@ -1,45 +1,16 @@
 #include "espalier/collectives/verify/verify.h"
 
-#include <gtest/gtest.h>
-
-#include "base/testing/results.h"
-#include "collectives/verify/testing/program_builder.h"
+#include "collectives/verify/testing/schedule_test.h"
 
 namespace espalier::verify {
 namespace {
 
-class Chain : public ::testing::Test {
- protected:
-  void expect_valid() const {
-    const Verdict verdict = verdict_of(*topology, programs);
-    EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
-  }
-  // Expects a refusal for this property, by a line that contains all `words`.
-  void expect_refused(Property property, const std::vector<std::string>& words) const {
-    const Verdict verdict = verdict_of(*topology, programs);
-    ASSERT_FALSE(verdict.valid);
-    EXPECT_STREQ(property_name(verdict.counterexample.property), property_name(property))
-        << verdict.counterexample.message;
-    for (const std::string& word : words) {
-      EXPECT_NE(verdict.counterexample.message.find(word), std::string::npos)
-          << "no '" << word << "' in: " << verdict.counterexample.message;
-    }
-    EXPECT_EQ(verdict.counterexample.message.find('\n'), std::string::npos);
-  }
-  void on_all(const std::function<void(Program&)>& change) {
-    for (Program& program : programs) change(program);
-  }
-
-  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:4"));
-  std::vector<OwnedProgram> programs;
-};
-
-class Broadcast : public Chain {
+class Broadcast : public ScheduleTest {
  protected:
   Broadcast() { programs = chain_broadcast(*topology); }
 };
 
-class Reduce : public Chain {
+class Reduce : public ScheduleTest {
  protected:
   Reduce() { programs = chain_reduce(*topology, 4, 5); }
 };
@@ -174,16 +145,14 @@ TEST_F(Broadcast, WindowThatNoMachineHolds) {
 
 TEST_F(Broadcast, TwoSendsInAStep) {
   // Rank 0 sends to 1 and to 2 in the same step; 3 hangs on 2.
-  programs.clear();
-  for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
-    if (me == 0) builder.send(0, 1, builder.input(), 0);
-    if (me == 0) builder.send(0, 2, builder.input(), 0);
-    if (me == 1 || me == 2) builder.receive(0, 0, builder.output());
-    if (me == 2) builder.send(1, 3, builder.output(), 1);
-    if (me == 3) builder.receive(1, 2, builder.output());
-    programs.push_back(builder.finish(1, 1, 1, 0));
-  }
+  programs =
+      by_rank(*topology, Collective::kBroadcast, 4, {1, 1, 1, 0}, [&](auto& builder, auto me) {
+        if (me == 0) builder.send(0, 1, builder.input(), 0);
+        if (me == 0) builder.send(0, 2, builder.input(), 0);
+        if (me == 1 || me == 2) builder.receive(0, 0, builder.output());
+        if (me == 2) builder.send(1, 3, builder.output(), 1);
+        if (me == 3) builder.receive(1, 2, builder.output());
+      });
   expect_refused(Property::kPorts, {"rank 0", "step 0", "node 1", "node 2"});
   on_all([](Program& program) {
     program.port_model = PortModel::kMultiport;
@@ -199,18 +168,16 @@ TEST_F(Broadcast, LinksOfAMesh) {
   programs = chain_broadcast(*topology);
   expect_valid();
   // Ranks 0 and 1 both send across the middle: 0 -> 2 while 1 -> 3.
-  programs.clear();
-  for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
-    builder.program.contention = ContentionGuarantee::kSlot;
-    if (me == 0) builder.send(0, 1, builder.input(), 0);
-    if (me == 0) builder.send(1, 2, builder.input(), 0);
-    if (me == 1) builder.receive(0, 0, builder.output());
-    if (me == 1) builder.send(1, 3, builder.output(), 1);
-    if (me == 2) builder.receive(1, 0, builder.output());
-    if (me == 3) builder.receive(1, 1, builder.output());
-    programs.push_back(builder.finish(2, 0, 2, 1));
-  }
+  programs =
+      by_rank(*topology, Collective::kBroadcast, 4, {2, 0, 2, 1}, [&](auto& builder, auto me) {
+        builder.program.contention = ContentionGuarantee::kSlot;
+        if (me == 0) builder.send(0, 1, builder.input(), 0);
+        if (me == 0) builder.send(1, 2, builder.input(), 0);
+        if (me == 1) builder.receive(0, 0, builder.output());
+        if (me == 1) builder.send(1, 3, builder.output(), 1);
+        if (me == 2) builder.receive(1, 0, builder.output());
+        if (me == 3) builder.receive(1, 1, builder.output());
+      });
   expect_refused(Property::kLinks, {"row 1", "row 2", "carries 2", "capacity is 1"});
   VerifyOptions without;
   without.links = false;
@@ -220,17 +187,15 @@ TEST_F(Broadcast, LinksOfAMesh) {
 // Ranks 0 and 1 send across the middle in different steps, which timing skew may bring together.
 TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
   topology = or_throw(topology::parse("mesh:4x1"));
-  programs.clear();
-  for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
-    if (me == 0) builder.send(0, 1, builder.input(), 0);
-    if (me == 0) builder.send(1, 2, builder.input(), 0);
-    if (me == 1) builder.receive(0, 0, builder.output());
-    if (me == 1) builder.send(2, 3, builder.output(), 2);
-    if (me == 2) builder.receive(1, 0, builder.output());
-    if (me == 3) builder.receive(2, 1, builder.output());
-    programs.push_back(builder.finish(3, 0, 3, 1));
-  }
+  programs =
+      by_rank(*topology, Collective::kBroadcast, 4, {3, 0, 3, 1}, [&](auto& builder, auto me) {
+        if (me == 0) builder.send(0, 1, builder.input(), 0);
+        if (me == 0) builder.send(1, 2, builder.input(), 0);
+        if (me == 1) builder.receive(0, 0, builder.output());
+        if (me == 1) builder.send(2, 3, builder.output(), 2);
+        if (me == 2) builder.receive(1, 0, builder.output());
+        if (me == 3) builder.receive(2, 1, builder.output());
+      });
   expect_refused(Property::kLinks,
                  {"carries 2 at the same time under timing skew",
                   "capacity is 1; contention guarantee ASYNC is claimed, and only SLOT holds"});
@@ -269,9 +234,7 @@ TEST_F(Reduce, OperandsInTheWrongOrder) {
 
 TEST_F(Reduce, CountedTwice) {
   // Rank 2 sends rank 3's data on and adds its own twice.
-  programs.clear();
-  for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(*topology, Collective::kReduce, me, 4);
+  programs = by_rank(*topology, Collective::kReduce, 4, {1, 2, 1, 1}, [&](auto& builder, auto me) {
     builder.program.needs_commutative = true;
     builder.program.scratch_blocks = 8;
     const auto step = 2 - static_cast<std::int32_t>(me);
@@ -281,8 +244,7 @@ TEST_F(Reduce, CountedTwice) {
     if (me < 3) builder.combine(step, sum, builder.input(), slot);
     if (me == 2) builder.combine(step, sum, slot, builder.input());
     if (me > 0) builder.send(step + 1, me - 1, me == 3 ? builder.input() : slot, me < 3 ? 1 : 0);
-    programs.push_back(builder.finish(1, 2, 1, 1));
-  }
+  });
   expect_refused(Property::kDataFlow, {"rank 2", "ranks 2-3 (left)", "no rank may count twice"});
 }
 
