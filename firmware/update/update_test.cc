@@ -25,7 +25,7 @@
 #include "firmware/image/image_writer.h"
 #include "firmware/image/testing/sample_image.h"
 #include "firmware/update/roll_call.h"
-#include "hal/testing/forwarding_endpoint.h"
+#include "hal/forwarding_endpoint.h"
 #include "tests/whole.h"
 
 namespace espalier {
@@ -142,12 +142,12 @@ class NotedEndpoint final : public ForwardingEndpoint {
   std::uint32_t running = 0;  // the release of what is posted; 0: the roll call
 
   Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    const Status status = inner_.post_receive(link, post);
+    const Status status = inner_->post_receive(link, post);
     if (status == Status::kOk) ledger_.note(peer(link), node(), false, running);
     return status;
   }
   Status post_send(std::uint32_t link, const SendPost& post) override {
-    const Status status = inner_.post_send(link, post);
+    const Status status = inner_->post_send(link, post);
     if (status == Status::kOk) ledger_.note(node(), peer(link), true, running);
     return status;
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <random>
 
-#include "hal/testing/forwarding_endpoint.h"
+#include "hal/forwarding_endpoint.h"
 
 namespace espalier::testing {
 
@@ -13,16 +13,16 @@ class UnwillingEndpoint final : public ForwardingEndpoint {
  public:
   UnwillingEndpoint(Endpoint& inner, unsigned seed) : ForwardingEndpoint(inner), random_(seed) {}
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    return refuse() ? Status::kTryAgain : inner_.post_receive(link, post);
+    return refuse() ? Status::kTryAgain : inner_->post_receive(link, post);
   }
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override {
-    return refuse() ? Status::kTryAgain : inner_.post_send(link, post);
+    return refuse() ? Status::kTryAgain : inner_->post_send(link, post);
   }
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override {
-    return refuse() ? Status::kTryAgain : inner_.post_control(link, control);
+    return refuse() ? Status::kTryAgain : inner_->post_control(link, control);
   }
   [[nodiscard]] bool poll(Completion& completion) override {
-    return !refuse() && inner_.poll(completion);
+    return !refuse() && inner_->poll(completion);
   }
 
  private:
