@@ -26,13 +26,6 @@ TEST_F(Broadcast, IsValid) {
   EXPECT_EQ(verdict.busiest.load, 1u);
 }
 
-TEST_F(Broadcast, MissingReceive) {
-  programs[3].actions_count = 0;
-  programs[3].phases[0].actions = 0;
-  expect_refused(Property::kMatching,
-                 {"rank 2 -> rank 3", "block 0 of segment 0", "step 2", "N = 1"});
-}
-
 TEST_F(Broadcast, SendOrder) {
   // Rank 0 sends blocks 1, 0, 3, 2, ...: i + 1 - 2 (i mod 2).
   Program& root = programs[0];
@@ -44,71 +37,43 @@ TEST_F(Broadcast, SendOrder) {
   expect_refused(Property::kMatching, {"rank 1", "N = 2", "block 0", "block 1"});
 }
 
-TEST_F(Broadcast, WrongPeer) {
-  programs[2].peers[1] = 0;
-  expect_refused(Property::kMatching, {"rank 2", "rank 0"});
-  programs[2].peers[1] = 9;
-  expect_refused(Property::kLinks, {"rank 2", "node 9"});
-}
-
-TEST_F(Broadcast, StepsOfTheEndsDiffer) {
-  Program& last = programs[3];
-  last.counts[last.actions[0].t0_ref].a += 1;
-  on_all([](Program& program) {
-    program.counts[program.steps_ref].a += 1;
-    program.counts[program.phases[0].steps_ref].a += 1;
+TEST_F(Broadcast, RefusedChanges) {
+  // Steps more in the claim, and in the phase.
+  const auto add_steps = [&](std::int32_t claimed, std::int32_t phase) {
+    on_all([=](Program& program) {
+      program.counts[program.steps_ref].a += claimed;
+      program.counts[program.phases[0].steps_ref].a += phase;
+    });
+  };
+  expect_refused_by(Property::kMatching,
+                    {"rank 2 -> rank 3", "block 0 of segment 0", "step 2", "N = 1"},
+                    [&] { programs[3].actions_count = programs[3].phases[0].actions = 0; });
+  expect_refused_by(Property::kMatching, {"rank 2", "rank 0"}, [&] { programs[2].peers[1] = 0; });
+  expect_refused_by(Property::kLinks, {"rank 2", "node 9"}, [&] { programs[2].peers[1] = 9; });
+  expect_refused_by(Property::kDeadlock, {"rank 2 -> rank 3", "step 3"}, [&] {
+    programs[3].counts[programs[3].actions[0].t0_ref].a += 1;
+    add_steps(1, 1);
   });
-  expect_refused(Property::kDeadlock, {"rank 2 -> rank 3", "step 3"});
-}
-
-TEST_F(Broadcast, MissingDependency) {
-  programs[1].actions[1].after = 0;
-  expect_refused(Property::kHazards, {"rank 1", "block 0", "after = 1 would"});
-}
-
-TEST_F(Broadcast, DependencyOnAnEarlierStepOnly) {
-  programs[1].actions[1].after = 2;
-  expect_refused(Property::kHazards, {"rank 1", "after = 2 does not"});
-}
-
-TEST_F(Broadcast, DependencyBeyondTheWindowIsNone) {
-  programs[1].actions[1].after = 9;
-  expect_refused(Property::kHazards, {"rank 1"});
-}
-
-TEST_F(Broadcast, ClaimTooLow) {
-  on_all([](Program& program) { program.counts[program.steps_ref].a -= 1; });
-  expect_refused(Property::kSteps, {"2 steps are claimed", "3 together"});
-}
-
-TEST_F(Broadcast, PhaseTooShort) {
-  on_all([](Program& program) {
-    program.counts[program.steps_ref].a -= 1;
-    program.counts[program.phases[0].steps_ref].a -= 1;
-  });
-  expect_refused(Property::kDataFlow,
-                 {"rank 3", "output block 0 of segment 0", "nothing", "rank 0"});
-}
-
-TEST_F(Broadcast, ClaimTooHigh) {
-  on_all([](Program& program) {
-    program.counts[program.steps_ref].a += 1;
-    program.counts[program.phases[0].steps_ref].a += 1;
-  });
-  expect_refused(Property::kSteps, {"claims 4 steps", "3 are used"});
-}
-
-TEST_F(Broadcast, BoundTooHigh) {
+  expect_refused_by(Property::kHazards, {"rank 1", "block 0", "after = 1 would"},
+                    [&] { programs[1].actions[1].after = 0; });
+  expect_refused_by(Property::kHazards, {"rank 1", "after = 2 does not"},
+                    [&] { programs[1].actions[1].after = 2; });
+  expect_refused_by(Property::kHazards, {"rank 1"}, [&] { programs[1].actions[1].after = 9; });
+  expect_refused_by(Property::kSteps, {"2 steps are claimed", "3 together"},
+                    [&] { add_steps(-1, 0); });
+  expect_refused_by(Property::kDataFlow,
+                    {"rank 3", "output block 0 of segment 0", "nothing", "rank 0"},
+                    [&] { add_steps(-1, -1); });
+  expect_refused_by(Property::kSteps, {"claims 4 steps", "3 are used"}, [&] { add_steps(1, 1); });
   // N + 1 is the most for four ranks: N - 1 + log2(4).
-  on_all([](Program& program) { program.counts[program.bound_ref].a += 1; });
-  expect_refused(Property::kSteps, {"lower bound of 3", "prove 2"});
-}
-
-TEST_F(Broadcast, WrongRoot) {
-  programs[2].root = 1;
-  expect_refused(Property::kForm, {"rank 2", "root is 1"});
-  on_all([](Program& program) { program.root = 1; });
-  expect_refused(Property::kDataFlow, {"rank 0", "input"});
+  expect_refused_by(Property::kSteps, {"lower bound of 3", "prove 2"}, [&] {
+    on_all([](Program& program) { program.counts[program.bound_ref].a += 1; });
+  });
+  expect_refused_by(Property::kForm, {"rank 2", "root is 1"}, [&] { programs[2].root = 1; });
+  expect_refused_by(Property::kDataFlow, {"rank 0", "input"},
+                    [&] { on_all([](Program& program) { program.root = 1; }); });
+  expect_refused_by(Property::kClaims, {"window of 65", "64"},
+                    [&] { on_all([](Program& program) { program.window = 65; }); });
 }
 
 TEST_F(Broadcast, Disagreement) {
@@ -136,11 +101,6 @@ TEST_F(Broadcast, Disagreement) {
     change(programs[2]);
     expect_refused(Property::kForm, {"rank 2"});
   }
-}
-
-TEST_F(Broadcast, WindowThatNoMachineHolds) {
-  on_all([](Program& program) { program.window = 65; });
-  expect_refused(Property::kClaims, {"window of 65", "64"});
 }
 
 TEST_F(Broadcast, TwoSendsInAStep) {
@@ -209,20 +169,24 @@ TEST_F(Reduce, IsValid) {
   EXPECT_TRUE(verdict.in_place);
 }
 
-TEST_F(Reduce, OverwrittenBeforeItsLastSend) {
-  programs = chain_reduce(*topology, 4, 4);
-  expect_refused(Property::kHazards,
-                 {"rank ", "scratch slot 0", "overwritten", "still be sending"});
-}
-
-TEST_F(Reduce, WindowOneTooLarge) {
-  on_all([](Program& program) { program.window = 5; });
-  expect_refused(Property::kHazards, {"window 5"});
-}
-
-TEST_F(Reduce, ScratchTooSmall) {
-  programs[2].scratch_blocks = 4;
-  expect_refused(Property::kClaims, {"rank 2", "slot 4", "4 blocks"});
+TEST_F(Reduce, RefusedChanges) {
+  expect_refused_by(Property::kHazards,
+                    {"rank ", "scratch slot 0", "overwritten", "still be sending"},
+                    [&] { programs = chain_reduce(*topology, 4, 4); });
+  expect_refused_by(Property::kHazards, {"window 5"},
+                    [&] { on_all([](Program& program) { program.window = 5; }); });
+  expect_refused_by(Property::kClaims, {"rank 2", "slot 4", "4 blocks"},
+                    [&] { programs[2].scratch_blocks = 4; });
+  expect_refused_by(Property::kHazards, {"rank 1", "scratch slot 0", "after = 0 would"},
+                    [&] { programs[1].actions[1].after = 1; });
+  // Rank 1 sends from the slot after the one it combined into.
+  expect_refused_by(
+      Property::kHazards, {"rank 1", "scratch slot 5", "nothing has been written"}, [&] {
+        Program& program = programs[1];
+        program.scratch_blocks = 6;
+        program.indices[program.indices_count] = {5, 0, 0, 0, 0, 0, 0};
+        program.actions[2].a.slot_ref = static_cast<std::uint8_t>(program.indices_count++);
+      });
 }
 
 TEST_F(Reduce, OperandsInTheWrongOrder) {
@@ -257,20 +221,6 @@ TEST_F(Reduce, RankMissing) {
   on_all([](Program& program) { program.needs_commutative = true; });
   expect_refused(Property::kDataFlow,
                  {"rank 0", "ends with the data of ranks 0, 2-3", "ranks 0-3"});
-}
-
-TEST_F(Reduce, ReadsWhatWasNeverWritten) {
-  // Rank 1 sends from the slot after the one it combined into.
-  Program& program = programs[1];
-  program.scratch_blocks = 6;
-  program.indices[program.actions[2].a.slot_ref =
-                      static_cast<std::uint8_t>(program.indices_count++)] = {5, 0, 0, 0, 0, 0, 0};
-  expect_refused(Property::kHazards, {"rank 1", "scratch slot 5", "nothing has been written"});
-}
-
-TEST_F(Reduce, CombineThatDoesNotWaitForItsReceive) {
-  programs[1].actions[1].after = 1;
-  expect_refused(Property::kHazards, {"rank 1", "scratch slot 0", "after = 0 would"});
 }
 
 TEST_F(Reduce, SlotHoldsAnotherBlock) {

@@ -16,45 +16,50 @@ class Form : public ScheduleTest {
   Form() { programs = chain_broadcast(*topology); }
 };
 
-TEST_F(Form, AnotherNodesProgram) {
-  programs[2].node = 3;
-  programs[2].peers[0] = 0;
-  programs[2].peers[1] = 1;
-  expect_refused(Property::kForm, {"the program says that it is node 3's; it must be 2's"});
-}
-
-TEST_F(Form, AnotherTopology) {
-  programs[1].topology_digest ^= 1;
-  expect_refused(Property::kForm, {"made for a topology other than complete:4"});
-}
-
-TEST_F(Form, AnotherNumberOfRanks) {
-  for (Program& program : programs) program.ranks = 5;
-  expect_refused(Property::kForm, {"the program is for 5 ranks; complete:4 has 4"});
-}
-
-TEST_F(Form, AWindowThatNoMachineHas) {
-  for (Program& program : programs) program.window = kMaxVerifiedWindow + 1;
-  expect_refused(Property::kClaims, {"a window of 65 is claimed"});
-}
-
-TEST_F(Form, NotAProgram) {
-  programs[3].segments = 0;
-  expect_refused(Property::kForm, {"not one a node would load"});
-}
-
-// Beyond the table, too: under a sanitizer nothing reads there.
-TEST_F(Form, CountsThatAreNotThere) {
-  for (Program& program : programs) program.phases[0].steps_ref = 255;
-  expect_refused(Property::kForm, {"not one a node would load"});
+TEST_F(Form, RefusedChanges) {
+  const auto loads_nowhere = "not one a node would load";
+  // A changing index of rank 2, which the loader cannot judge.
+  const auto changing = [&](std::int32_t base) {
+    programs[2].indices[programs[2].indices_count] = {base, 1, 0, 0, 0, 0, 0};
+    return static_cast<std::uint8_t>(programs[2].indices_count++);
+  };
+  expect_refused_by(Property::kForm, {"the program says that it is node 3's; it must be 2's"}, [&] {
+    programs[2].node = 3, programs[2].peers[0] = 0, programs[2].peers[1] = 1;
+  });
+  expect_refused_by(Property::kForm, {"made for a topology other than complete:4"},
+                    [&] { programs[1].topology_digest ^= 1; });
+  expect_refused_by(Property::kForm, {"the program is for 5 ranks; complete:4 has 4"},
+                    [&] { on_all([](Program& p) { p.ranks = 5; }); });
+  expect_refused_by(Property::kClaims, {"a window of 65 is claimed"},
+                    [&] { on_all([](Program& p) { p.window = kMaxVerifiedWindow + 1; }); });
+  expect_refused_by(Property::kForm, {loads_nowhere}, [&] { programs[3].segments = 0; });
+  // Beyond the table, too: under a sanitizer nothing reads there.
+  expect_refused_by(Property::kForm, {loads_nowhere},
+                    [&] { on_all([](Program& p) { p.phases[0].steps_ref = 255; }); });
+  expect_refused_by(Property::kForm, {"segment 1 does not exist; there are 1"},
+                    [&] { programs[2].actions[0].into.segment_ref = changing(1); });
+  expect_refused_by(Property::kForm, {"link 5 is not in the table of 2 peers"},
+                    [&] { programs[2].actions[0].link_ref = changing(5); });
+  expect_refused_by(Property::kClaims,
+                    {"scratch slot 1 is used, but the program claims only 1 block of scratch"},
+                    [&] {
+                      programs[2].scratch_blocks = 1;
+                      programs[2].actions[0].into.buffer = Buffer::kScratch;
+                      programs[2].actions[0].into.slot_ref = changing(1);
+                    });
+  expect_refused_by(Property::kDataFlow, {"the input of rank 1 is used, but"},
+                    [&] { programs[1].actions[1].a.buffer = Buffer::kInput; });
+  expect_refused_by(Property::kDataFlow, {"the output of rank 0 is used, but"},
+                    [&] { programs[0].actions[0].a.buffer = Buffer::kOutput; });
+  expect_refused_by(Property::kDataFlow, {"the output of rank 1 is used, but"}, [&] {
+    programs = chain_reduce(*topology, 4, 5);
+    programs[1].actions[1].into.buffer = Buffer::kOutput;
+  });
 }
 
 TEST_F(Form, HeadersThatDiffer) {
-  const std::vector<OwnedProgram> valid = programs;
   const auto differs = [&](const std::string& what, const std::function<void(Program&)>& change) {
-    programs = valid;
-    change(programs[2]);
-    expect_refused(Property::kForm, {what});
+    expect_refused_by(Property::kForm, {what}, [&] { change(programs[2]); });
   };
   differs("digest is 1, but 0", [](Program& p) { p.schedule_digest = 1; });
   differs("collective", [](Program& p) { p.collective = Collective::kReduce; });
@@ -76,10 +81,8 @@ TEST_F(Form, HeadersThatDiffer) {
   differs("the claimed lower bound", [](Program& p) { ++p.counts[p.bound_ref].a; });
   differs("the steps of phase 0", [](Program& p) { ++p.counts[p.phases[0].steps_ref].a; });
   differs("phases is 2", [](Program& p) { p.phases[p.phases_count++] = {1, p.steps_ref, 0}; });
-  programs = valid;
   for (Program& program : programs) program.residue_mod = 2;
-  programs[2].residue = 1;
-  expect_refused(Property::kForm, {"residue is 1"});
+  differs("residue is 1", [](Program& p) { p.residue = 1; });
 }
 
 // For N blocks the chain of 4 takes 6 N instances and 4 N places.
@@ -193,39 +196,6 @@ TEST_F(Form, SetsOfTooManyGaps) {
   EXPECT_NE(finding->message.find("more than 100 gaps"), std::string::npos) << finding->message;
 }
 
-TEST_F(Form, PlacesThatAreNotThere) {
-  const std::vector<OwnedProgram> valid = programs;
-  Program& program = programs[2];
-  // A changing index, which the loader cannot judge.
-  const auto changing = [&](std::int32_t base) {
-    program.indices[program.indices_count] = {base, 1, 0, 0, 0, 0, 0};
-    return static_cast<std::uint8_t>(program.indices_count++);
-  };
-  program.actions[0].into.segment_ref = changing(1);
-  expect_refused(Property::kForm, {"segment 1 does not exist; there are 1"});
-  programs = valid;
-  program.actions[0].link_ref = changing(5);
-  expect_refused(Property::kForm, {"link 5 is not in the table of 2 peers"});
-  programs = valid;
-  program.scratch_blocks = 1;
-  program.actions[0].into.buffer = Buffer::kScratch;
-  program.actions[0].into.slot_ref = changing(1);
-  expect_refused(Property::kClaims,
-                 {"scratch slot 1 is used, but the program claims only 1 block of scratch"});
-}
-
-TEST_F(Form, CallersBuffersThatAreMissing) {
-  const std::vector<OwnedProgram> valid = programs;
-  programs[1].actions[1].a.buffer = Buffer::kInput;
-  expect_refused(Property::kDataFlow, {"the input of rank 1 is used, but"});
-  programs = valid;
-  programs[0].actions[0].a.buffer = Buffer::kOutput;
-  expect_refused(Property::kDataFlow, {"the output of rank 0 is used, but"});
-  programs = chain_reduce(*topology, 4, 5);
-  programs[1].actions[1].into.buffer = Buffer::kOutput;
-  expect_refused(Property::kDataFlow, {"the output of rank 1 is used, but"});
-}
-
 TEST_F(Form, ProvenAtOnceOrNotAtAll) {
   VerifyOptions options;
   options.method = Method::kPeriodic;
@@ -290,54 +260,49 @@ TEST_F(RotatedForm, ARunGoesOnAfterTheLastSegment) {
   expect_refused(Property::kForm, {"not one a node would load"});
 }
 
-TEST_F(RotatedForm, ASegmentThatDoesNotExist) {
-  programs[3].indices[programs[3].actions[4].into.segment_ref].mod = 9;
-  programs[3].indices[programs[3].actions[4].into.segment_ref].coef = 1;
-  set_segment(3, &Action::into, 4, 4);
-  expect_refused(Property::kForm, {"segment 4 does not exist; there are 4"});
-}
-
-// The area begins with the own segment, so a run ends before it.
-TEST_F(RotatedForm, ARunPastTheOwnSegment) {
-  set_segment(1, &Action::into, 4, 0);
-  expect_refused(Property::kForm,
-                 {"block 0 of segments 0-1 pass the node's own segment, 1, with which each area"});
-  SetUp();
-  programs[2].actions[4].into.segment_count = 3;
-  set_segment(2, &Action::into, 4, 1);
-  expect_refused(Property::kForm, {"block 0 of segments 1-3 pass the node's own segment, 2"});
-  SetUp();
-  programs[0].actions[3].a.segment_count = 4;
-  set_segment(0, &Action::a, 3, 2);
-  expect_refused(Property::kForm, {"block 0 of segments 2-3 and segments 0-1 pass the node's own"});
-}
-
-TEST_F(RotatedForm, AnAreaThatBeginsBeforeScratch) {
-  set_slot(2, &Action::into, 4, 1);
-  expect_refused(Property::kForm, {"scratch slots 1-2 is too low for block 0 of segments 0-1"});
-}
-
-// The slots of both would be the same memory only if all segments had the same length.
-TEST_F(RotatedForm, ASlotInTwoAreas) {
-  set_slot(1, &Action::into, 2, 2);
-  expect_refused(
+TEST_F(RotatedForm, RefusedChanges) {
+  expect_refused_by(Property::kForm, {"segment 4 does not exist; there are 4"}, [&] {
+    programs[3].indices[programs[3].actions[4].into.segment_ref].mod = 9;
+    programs[3].indices[programs[3].actions[4].into.segment_ref].coef = 1;
+    set_segment(3, &Action::into, 4, 4);
+  });
+  // The area begins with the own segment, so a run ends before it.
+  expect_refused_by(
       Property::kForm,
-      {"scratch slot 2 is in the area from slot 0, but in the one from slot 1 elsewhere"});
-}
-
-// No slot is in two areas, but slot 6 of the area from slot 3 is above slot 4 of another one: if
-// the segments before it are short, they share memory.
-TEST_F(RotatedForm, AreasAmongEachOther) {
-  set_slot(0, &Action::into, 0, 4);
-  set_slot(0, &Action::into, 4, 5);
-  set_slot(0, &Action::a, 3, 4);
-  programs[0].actions[3].a.segment_count = 1;
-  set_slot(0, &Action::a, 5, 4);
-  set_slot(0, &Action::a, 7, 5);
-  set_slot(0, &Action::a, 8, 6);
-  expect_refused(Property::kForm,
-                 {"scratch slot 5 is in the area from slot 3, and scratch slot 4 is in the area "
-                  "from slot 4: areas may not overlap"});
+      {"block 0 of segments 0-1 pass the node's own segment, 1, with which each area"},
+      [&] { set_segment(1, &Action::into, 4, 0); });
+  expect_refused_by(Property::kForm, {"block 0 of segments 1-3 pass the node's own segment, 2"},
+                    [&] {
+                      programs[2].actions[4].into.segment_count = 3;
+                      set_segment(2, &Action::into, 4, 1);
+                    });
+  expect_refused_by(Property::kForm,
+                    {"block 0 of segments 2-3 and segments 0-1 pass the node's own"}, [&] {
+                      programs[0].actions[3].a.segment_count = 4;
+                      set_segment(0, &Action::a, 3, 2);
+                    });
+  expect_refused_by(Property::kForm, {"scratch slots 1-2 is too low for block 0 of segments 0-1"},
+                    [&] { set_slot(2, &Action::into, 4, 1); });
+  // The slots of both would be the same memory only if all segments had the same length.
+  expect_refused_by(
+      Property::kForm,
+      {"scratch slot 2 is in the area from slot 0, but in the one from slot 1 elsewhere"},
+      [&] { set_slot(1, &Action::into, 2, 2); });
+  // No slot is in two areas, but slot 6 of the area from slot 3 is above slot 4 of another one:
+  // if the segments before it are short, they share memory.
+  expect_refused_by(
+      Property::kForm,
+      {"scratch slot 5 is in the area from slot 3, and scratch slot 4 is in the area from slot 4: "
+       "areas may not overlap"},
+      [&] {
+        set_slot(0, &Action::into, 0, 4);
+        set_slot(0, &Action::into, 4, 5);
+        set_slot(0, &Action::a, 3, 4);
+        programs[0].actions[3].a.segment_count = 1;
+        set_slot(0, &Action::a, 5, 4);
+        set_slot(0, &Action::a, 7, 5);
+        set_slot(0, &Action::a, 8, 6);
+      });
 }
 
 }  // namespace

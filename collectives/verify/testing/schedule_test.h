@@ -31,6 +31,14 @@ class ScheduleTest : public ::testing::Test {
     }
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   }
+  // Expects a refusal after `change` alone, which changes `programs`.
+  void expect_refused_by(Property property, const std::vector<std::string>& words,
+                         const std::function<void()>& change) {
+    const std::vector<OwnedProgram> valid = programs;
+    change();
+    expect_refused(property, words);
+    programs = valid;
+  }
   void on_all(const std::function<void(Program&)>& change) {
     for (Program& program : programs) change(program);
   }
