@@ -188,21 +188,25 @@ TEST_F(RoutePremises, LoadsOfAPeriod) {
 TEST_F(RoutePremises, LoadsThatMeetForLargeN) {
   // In even steps both, from step 10 onward.
   begin_gather(0, 10);
-  finish(9, 2, 2).expect_loaded(6);
+  finish(9, 2, 2);
+  expect_loaded(6);
   // Block 0 of rank 2 leaves its last tick to block 1 of rank 1.
   begin_gather(0, 3, 2);
-  finish(1, 4, 4).expect_loaded(2);
+  finish(1, 4, 4);
+  expect_loaded(2);
 }
 
 TEST_F(RoutePremises, LoadsUnderSkew) {
   begin_gather(0, 1);
   for (NodeWriter& node : nodes) node.program.contention = ContentionGuarantee::kAsync;
-  finish(0, 2, 2).expect_loaded(1);
+  finish(0, 2, 2);
+  expect_loaded(1);
 }
 
 TEST_F(RoutePremises, LoadsOfTicks) {
   begin_gather(0, 1, 2);
-  finish(0, 3, 3).expect_loaded(1);
+  finish(0, 3, 3);
+  expect_loaded(1);
   begin_gather(0, 2, 2);
   finish(0, 4, 4).expect_proven();
 }

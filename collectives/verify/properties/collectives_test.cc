@@ -73,21 +73,20 @@ TEST_F(Collectives, Exscan) {
 
 // Ranks 0 -> 2 (segments 2 and 3 in one message), then 0 -> 1 and 2 -> 3.
 TEST_F(Collectives, ScatterByRuns) {
-  programs =
-      programs_of(*topology, Collective::kScatter, 8, {1, 2, 0, 1}, [&](auto& builder, auto me) {
-        whole(builder, me == 2 ? 2 : 0);
-        if (me == 0) {
-          builder.send(0, 2, run_of(builder, kInput, 2, 2), 0);
-          builder.send(1, 1, operand(builder, kInput, 1), 0);
-          builder.copy(0, operand(builder, kOutput, 0), operand(builder, kInput, 0));
-        }
-        if (me == 1 || me == 3) builder.receive(1, me - 1, operand(builder, kOutput, me));
-        if (me == 2) {
-          builder.receive(0, 0, run_of(builder, kScratch, 2, 2));
-          builder.copy(0, operand(builder, kOutput, 2), operand(builder, kScratch, 2, 0));
-          builder.send(1, 3, operand(builder, kScratch, 3, 1), 1);
-        }
-      });
+  programs = by_rank(*topology, Collective::kScatter, 8, {1, 2, 0, 1}, [&](auto& builder, auto me) {
+    whole(builder, me == 2 ? 2 : 0);
+    if (me == 0) {
+      builder.send(0, 2, run_of(builder, kInput, 2, 2), 0);
+      builder.send(1, 1, operand(builder, kInput, 1), 0);
+      builder.copy(0, operand(builder, kOutput, 0), operand(builder, kInput, 0));
+    }
+    if (me == 1 || me == 3) builder.receive(1, me - 1, operand(builder, kOutput, me));
+    if (me == 2) {
+      builder.receive(0, 0, run_of(builder, kScratch, 2, 2));
+      builder.copy(0, operand(builder, kOutput, 2), operand(builder, kScratch, 2, 0));
+      builder.send(1, 3, operand(builder, kScratch, 3, 1), 1);
+    }
+  });
   expect_valid();
   const std::vector<OwnedProgram> valid = programs;
   programs[2].actions[2].after = 0;
@@ -106,21 +105,20 @@ TEST_F(Collectives, ScatterByRuns) {
 
 // Ranks 1 -> 0 and 3 -> 2, then 2 -> 0 (segments 2 and 3).
 TEST_F(Collectives, GatherByRuns) {
-  programs =
-      programs_of(*topology, Collective::kGather, 8, {1, 2, 0, 1}, [&](auto& builder, auto me) {
-        whole(builder, me == 2 ? 2 : 0);
-        if (me == 0) {
-          builder.receive(0, 1, operand(builder, kOutput, 1));
-          builder.receive(1, 2, run_of(builder, kOutput, 2, 2));
-          builder.copy(0, operand(builder, kOutput, 0), operand(builder, kInput, 0));
-        }
-        if (me % 2 == 1) builder.send(0, me - 1, operand(builder, kInput, me), 0);
-        if (me == 2) {
-          builder.receive(0, 3, operand(builder, kScratch, 3, 1));
-          builder.copy(0, operand(builder, kScratch, 2, 0), operand(builder, kInput, 2));
-          builder.send(1, 0, run_of(builder, kScratch, 2, 2), 1);
-        }
-      });
+  programs = by_rank(*topology, Collective::kGather, 8, {1, 2, 0, 1}, [&](auto& builder, auto me) {
+    whole(builder, me == 2 ? 2 : 0);
+    if (me == 0) {
+      builder.receive(0, 1, operand(builder, kOutput, 1));
+      builder.receive(1, 2, run_of(builder, kOutput, 2, 2));
+      builder.copy(0, operand(builder, kOutput, 0), operand(builder, kInput, 0));
+    }
+    if (me % 2 == 1) builder.send(0, me - 1, operand(builder, kInput, me), 0);
+    if (me == 2) {
+      builder.receive(0, 3, operand(builder, kScratch, 3, 1));
+      builder.copy(0, operand(builder, kScratch, 2, 0), operand(builder, kInput, 2));
+      builder.send(1, 0, run_of(builder, kScratch, 2, 2), 1);
+    }
+  });
   expect_valid();
   programs[2].actions[0].into.slot_ref = programs[2].actions[1].into.slot_ref;
   expect_refused(Property::kHazards,
@@ -130,7 +128,7 @@ TEST_F(Collectives, GatherByRuns) {
 // Neighbours pass on the block that they received last.
 TEST_F(Collectives, AllgatherByARing) {
   programs =
-      programs_of(*topology, Collective::kAllgather, 8, {1, 3, 0, 2}, [&](auto& builder, auto me) {
+      by_rank(*topology, Collective::kAllgather, 8, {1, 3, 0, 2}, [&](auto& builder, auto me) {
         whole(builder, 0);
         builder.copy(0, operand(builder, kOutput, me), operand(builder, kInput, me));
         for (std::uint32_t step = 0; step < 3; ++step) {

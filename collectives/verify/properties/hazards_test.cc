@@ -208,7 +208,7 @@ TEST(Dependency, OneStepIsNotTheOther) {
   // 0 -> 2 -> 3 with 2 receiving from 1 in between: reduce to 3 of {0, 1, 2, 3}.
   for (const bool waits_for_both : {false, true}) {
     const std::vector<OwnedProgram> programs =
-        programs_of(*topology, Collective::kReduce, 4, {4, 0, 4, 0}, [&](auto& builder, auto me) {
+        by_rank(*topology, Collective::kReduce, 4, {4, 0, 4, 0}, [&](auto& builder, auto me) {
           builder.program.root = 3;
           builder.program.needs_commutative = true;
           builder.program.scratch_blocks = 24;
