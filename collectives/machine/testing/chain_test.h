@@ -92,6 +92,26 @@ class ChainTest : public ::testing::Test {
     }
     return Status::kBusy;
   }
+  // Starts a collective, and polls once.
+  void begin(std::uint64_t count = 64) {
+    ASSERT_EQ(start(count), Status::kOk);
+    (void)machine.poll();
+  }
+  void expect_cause(Status status, std::uint32_t peer) const {
+    EXPECT_EQ(machine.cause().status, status);
+    EXPECT_EQ(machine.cause().peer, peer);
+  }
+  // Runs one collective, which succeeds.
+  void run(std::uint64_t count = 64) {
+    EXPECT_EQ(start(count), Status::kOk);
+    EXPECT_EQ(finish(), Status::kOk);
+  }
+  // Runs one collective, whose program turns out to be malformed.
+  void run_malformed(std::uint64_t count = 64) {
+    ASSERT_EQ(start(count), Status::kOk);
+    (void)finish();
+    EXPECT_EQ(machine.cause().status, Status::kMalformed);
+  }
   Status end_after(std::uint64_t ns) {
     (void)machine.poll();
     endpoint.time += ns;
