@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "tests/directory_test.h"
-#include "topology/families.h"
 #include "topology/testing/must_parse.h"
 
 namespace espalier::topology {

@@ -3,7 +3,6 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/read_file.h"
 #include "collectives/predict/model.h"

@@ -5,7 +5,6 @@
 
 #include <sys/mman.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <new>
 

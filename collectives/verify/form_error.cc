@@ -1,7 +1,5 @@
 // Property form alone, for what opens a schedule without proving it.
 
-#include <algorithm>
-
 #include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "espalier/collectives/schedule/programs.h"

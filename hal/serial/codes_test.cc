@@ -5,7 +5,6 @@
 #include <sodium.h>
 
 #include <cstdio>
-#include <deque>
 #include <memory>
 #include <random>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "base/testing/results.h"
 #include "hal/sim/watcher.h"

@@ -3,7 +3,6 @@
 #include "base/counted.h"
 #include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "espalier/base/result.h"
 #include "espalier/internal/base/little_endian.h"
