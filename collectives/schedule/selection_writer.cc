@@ -1,5 +1,7 @@
 #include "collectives/schedule/selection_writer.h"
 
+#include <algorithm>
+
 #include "base/crc32.h"
 #include "collectives/schedule/selection_file.h"
 #include "espalier/internal/base/little_endian.h"

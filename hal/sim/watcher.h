@@ -3,15 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "espalier/hal/sim/network.h"
 
 namespace espalier::sim {
-
-inline constexpr std::uint64_t kForever = UINT64_MAX;
 
 // 1 ms, and 1 us per byte.
 inline Model slow() {
@@ -50,13 +48,23 @@ struct Watcher {
   std::vector<std::uint64_t> sent, received, early, control;  // us
 };
 
-// Runs until no event is left.
-template <std::size_t kCount>
-void settle(std::array<Watcher, kCount>& watchers, Network& network) {
-  do {
-    for (Watcher& watcher : watchers) watcher.look();
-  } while (network.advance(kForever));
-}
+// A network, and a watcher of each node.
+struct Watched {
+  Watched(const Model& model, std::uint32_t nodes) : Watched(model, complete_links(nodes)) {}
+  Watched(const Model& model, const std::vector<std::vector<std::uint32_t>>& links)
+      : network(model, links) {
+    for (std::uint32_t node = 0; node < links.size(); ++node) watchers.emplace_back(network, node);
+  }
+  // Runs until no event is left.
+  void settle() {
+    do {
+      for (Watcher& watcher : watchers) watcher.look();
+    } while (network.advance(UINT64_MAX));
+  }
+
+  Network network;
+  std::deque<Watcher> watchers;
+};
 
 using Times = std::vector<std::uint64_t>;  // us
 
