@@ -34,8 +34,10 @@ struct SampleKey {
   std::uint8_t secret_key[crypto_sign_ed25519_SECRETKEYBYTES];
 };
 
-// Returns kSampleNode's descriptor of one algorithm in a cluster of 5 ranks.
-inline ImageContent::Descriptor sample_descriptor(Collective collective, const char* algorithm) {
+// Returns kSampleNode's descriptor of one algorithm in a cluster of 5 ranks, or other ones.
+inline ImageContent::Descriptor sample_descriptor(Collective collective, const char* algorithm,
+                                                  std::uint32_t ranks = 5,
+                                                  std::uint64_t topology = kSampleTopology) {
   Program program{};
   ImageContent::Descriptor descriptor;
   descriptor.collective = collective;
@@ -44,7 +46,7 @@ inline ImageContent::Descriptor sample_descriptor(Collective collective, const c
   std::size_t written = 0;
   descriptor.bytes.resize(kMaxDescriptorBytes);
   if (chosen == nullptr ||
-      chosen->generate({.ranks = 5, .topology_digest = kSampleTopology}, kSampleNode, program) !=
+      chosen->generate({.ranks = ranks, .topology_digest = topology}, kSampleNode, program) !=
           Status::kOk ||
       encode_program(program, descriptor.bytes.data(), descriptor.bytes.size(), written) !=
           Status::kOk) {
