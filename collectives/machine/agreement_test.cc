@@ -126,10 +126,7 @@ TEST_F(AgreementTest, WordOfAnEarlierCollectiveIsAMismatch) {
 TEST_F(AgreementTest, LateMismatchOfAnEagerSendCountsWhileIdle) {
   init();
   run();
-  Completion completion;
-  completion.link = 1;
-  completion.context = 3;
-  completion.status = Status::kMismatch;
+  Completion completion{.link = 1, .context = 3, .status = Status::kMismatch};
   endpoint.completions.push_back(completion);
   EXPECT_EQ(machine.poll(), Status::kBusy);  // others may know a smaller cause
   EXPECT_EQ(end_after(kD), Status::kMismatch);

@@ -64,9 +64,7 @@ class FailureDetectorTest : public Watching {
     endpoint.tell(link, control);
   }
   void hear(std::uint32_t link, Cause cause) {
-    Control control;
-    control.kind = ControlKind::kCause;
-    control.cause = cause;
+    Control control{.kind = ControlKind::kCause, .cause = cause};
     endpoint.tell(link, control);
   }
 };
@@ -342,9 +340,7 @@ class ProgramsTest : public Watching {
                                &quiet_ns);
   }
   void tell(std::uint32_t link, ControlKind kind, std::uint32_t number) {
-    Control control;
-    control.kind = kind;
-    control.number = number;
+    Control control{.kind = kind, .number = number};
     endpoint.tell(link, control);
   }
   // The numbers of the replies on the link.

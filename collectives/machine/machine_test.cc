@@ -74,8 +74,7 @@ TEST_F(MachineTest, RefusesBuffers) {
 
 TEST_F(MachineTest, RefusesPartialOverlapOfInputAndOutput) {
   program = chain_program(0, true);
-  op.op = Op::kSum;
-  op.type = Type::kU8;
+  op = {.op = Op::kSum, .type = Type::kU8};
   init();
   buffers.input = output + 16;
   EXPECT_EQ(start(), Status::kBadArgument);
@@ -135,8 +134,7 @@ TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
   program.scratch_blocks = 0;
   program.actions[2].into = program.actions[2].a;
   program.indices[0].base = 1;  // segment 1, the link too
-  op.op = Op::kSum;
-  op.type = Type::kU8;
+  op = {.op = Op::kSum, .type = Type::kU8};
   init();
   for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
     program.collective = collective;
@@ -180,8 +178,7 @@ TEST_F(MachineTest, ABarrierTakesNoElementsAndNoOperator) {
   buffers = Buffers();
   EXPECT_EQ(start(1), Status::kBadArgument);
   run(0);
-  op.op = Op::kXor;
-  op.type = Type::kF32;
+  op = {.op = Op::kXor, .type = Type::kF32};
   run(0);
 }
 

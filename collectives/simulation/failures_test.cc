@@ -16,8 +16,7 @@ Job job_of(Collective collective, const char* algorithm, std::uint64_t count) {
   job.collective = collective;
   job.algorithm = algorithm;
   job.count = count;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
+  job.op = {.op = Op::kSum, .type = Type::kI32};
   return job;
 }
 const Job kBroadcast = job_of(Collective::kBroadcast, "two-tree", 2000);
@@ -248,12 +247,8 @@ TEST(Death, WithACountForEachRank) {
 
 TEST(Death, OfALeafOrARouter) {
   const BlockRule blocks = {0, 64};
-  CollectiveParameters parameters;
-  parameters.ranks = 9;
-  parameters.arity = 3;
-  parameters.height = 2;
-  parameters.blocks = &blocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters{
+      .ranks = 9, .blocks = &blocks, .blocks_count = 1, .arity = 3, .height = 2};
   for (const Collective collective : {Collective::kBroadcast, Collective::kAllgather}) {
     const Algorithm* algorithm = find_algorithm(collective, "leaf");
     ASSERT_NE(algorithm, nullptr);

@@ -14,9 +14,7 @@ namespace espalier::testing {
 namespace {
 
 Operator operator_of(Op op, Type type) {
-  Operator result;
-  result.op = op;
-  result.type = type;
+  Operator result{.op = op, .type = type};
   return result;
 }
 
@@ -27,12 +25,11 @@ bool in_place(const Job& job) {
 }
 
 CollectiveParameters parameters_of(const Job& job, std::uint32_t ranks) {
-  CollectiveParameters parameters;
-  parameters.ranks = ranks;
-  parameters.root = job.root;
-  parameters.run_length = job.run_length;
-  parameters.send_ticks = job.send_ticks;
-  parameters.latency_ticks = job.latency_ticks;
+  CollectiveParameters parameters{.ranks = ranks,
+                                  .root = job.root,
+                                  .run_length = job.run_length,
+                                  .send_ticks = job.send_ticks,
+                                  .latency_ticks = job.latency_ticks};
   return parameters;
 }
 
@@ -229,13 +226,12 @@ void multiply(void* into, const void* a, const void* b, std::uint64_t count, voi
 
 // Every program that does not require a commuting operator.
 TEST(Results, MatricesAreMultipliedInRankOrder) {
-  Operator op;
-  op.op = Op::kCustom;
-  op.type = Type::kCustom;
-  op.element_bytes = sizeof(Matrix);
-  op.commutes = false;
-  op.custom = multiply;
-  op.custom_id = 22;
+  Operator op{.op = Op::kCustom,
+              .type = Type::kCustom,
+              .commutes = false,
+              .element_bytes = sizeof(Matrix),
+              .custom_id = 22,
+              .custom = multiply};
   std::set<std::string> ran;
   for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 13u, 16u, 23u, 31u, 40u}) {
     if (small_sample() && ranks > 16) break;

@@ -12,10 +12,7 @@ namespace {
 constexpr BlockRule kSmallBlocks = {0, 64};
 
 CollectiveParameters parameters_of(std::uint32_t ranks) {
-  CollectiveParameters parameters;
-  parameters.ranks = ranks;
-  parameters.blocks = &kSmallBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters{.ranks = ranks, .blocks = &kSmallBlocks, .blocks_count = 1};
   return parameters;
 }
 

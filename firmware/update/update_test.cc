@@ -60,12 +60,11 @@ struct Release {
   }
   static ImageContent content(std::uint32_t node, std::uint32_t number,
                               const Algorithms& algorithms, bool line) {
-    ImageContent content;
-    content.board = kBoard;
-    content.topology_digest = kTopology;
-    content.node = node;
-    content.release = number;
-    content.counter = number;
+    ImageContent content{.board = kBoard,
+                         .topology_digest = kTopology,
+                         .node = node,
+                         .release = number,
+                         .counter = number};
     for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
       if (peer == node || (line && peer + 1 != node && node + 1 != peer)) continue;
       content.links.push_back({peer, 0, static_cast<std::uint16_t>(content.links.size())});
@@ -78,10 +77,8 @@ struct Release {
 
   static void add(ImageContent& content, Collective collective, const char* name) {
     Program program{};
-    ImageContent::Descriptor descriptor;
-    descriptor.collective = collective;
-    descriptor.root = has_root(collective) ? kRoot : 0;
-    descriptor.algorithm = name;
+    ImageContent::Descriptor descriptor{
+        .collective = collective, .root = has_root(collective) ? kRoot : 0, .algorithm = name};
     descriptor.bytes.resize(kMaxDescriptorBytes);
     std::size_t written = 0;
     EXPECT_EQ(find_algorithm(collective, name)
@@ -358,11 +355,11 @@ Expectation Node::expectation() const {
     static const SampleKey key(9);
     return ed25519_authority(key.public_key);
   }();
-  Expectation expected;
-  expected.board = kBoard;
-  expected.node = number_;
-  expected.topology_digest = kTopology;
-  expected.authority = cluster_.scenario.releases->key != nullptr ? &with_key : &kTakesUnsigned;
+  Expectation expected{
+      .board = kBoard,
+      .topology_digest = kTopology,
+      .node = number_,
+      .authority = cluster_.scenario.releases->key != nullptr ? &with_key : &kTakesUnsigned};
   return expected;
 }
 
@@ -477,13 +474,12 @@ void Node::called() {
   }
   now.pieces.resize(kNodes * kPieceBytes);
   now.piece.resize(kPieceBytes);
-  UpdateMemory memory;
-  memory.input = now.pieces.data();
-  memory.input_bytes = kNodes * kPieceBytes;
-  memory.output = now.piece.data();
-  memory.output_bytes = kPieceBytes;
-  memory.scratch = now.scratch;
-  memory.scratch_bytes = sizeof now.scratch;
+  UpdateMemory memory{.input = now.pieces.data(),
+                      .input_bytes = kNodes * kPieceBytes,
+                      .output = now.piece.data(),
+                      .output_bytes = kPieceBytes,
+                      .scratch = now.scratch,
+                      .scratch_bytes = sizeof now.scratch};
   memory.program = &now.memory;
   now.update = std::make_unique<Update>(
       now.machine, now.slots, now.image, now.expected,
@@ -517,9 +513,7 @@ Status Node::piece(std::uint32_t offset) {
 void Node::start_work() {
   Session& now = *session_;
   for (std::uint32_t i = 0; i < kWork; ++i) now.given[i] = i + number_;
-  Operator op;
-  op.op = Op::kSum;
-  op.type = Type::kU32;
+  Operator op{.op = Op::kSum, .type = Type::kU32};
   const Status status =
       now.machine.start(now.programs[now.indices.vote],
                         {now.given, now.sums, now.scratch, sizeof now.scratch}, op, kWork);

@@ -11,10 +11,9 @@ namespace {
 using Kind = Completion::Kind;
 
 Control cause_of(std::uint32_t number) {
-  Control control;
-  control.kind = ControlKind::kCause;
-  control.number = number;
-  control.cause = {Status::kDeadLink, 40000 + number, 70000 + number};
+  Control control{.kind = ControlKind::kCause,
+                  .number = number,
+                  .cause = {Status::kDeadLink, 40000 + number, 70000 + number}};
   return control;
 }
 

@@ -58,9 +58,7 @@ Status FaultEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   Link& state = links_[link];
   if (state.posted - state.polled >= window()) return Status::kTooLarge;
   if (count_post()) return Status::kOk;
-  Forward forward;
-  forward.post = post;
-  forward.message = state.posted++;
+  Forward forward{.post = post, .message = state.posted++};
   state.outstanding.push_back({post.context, false, Status::kOk});
   Fault random;
   ESPALIER_ASSERT(state.outstanding.size() == state.posted - state.polled);

@@ -19,11 +19,7 @@ class SerialEndpoints final : public ConnectedEndpoints {
                   const std::uint8_t* key)
       : hub_(spec.peers, faults) {
     for (std::uint32_t v = 0; v < hub_.nodes(); ++v) {
-      SerialConfig config;
-      config.session = 77 + v;
-      config.window = spec.window;
-      config.key = key;
-      config.nonce = 5000 + v;
+      SerialConfig config{.session = 77 + v, .window = spec.window, .key = key, .nonce = 5000 + v};
       nodes_.emplace_back(hub_, v, spec.peers[v], config);
     }
   }
@@ -45,11 +41,7 @@ BackEnd back_end(const std::string& name, const serial::CarrierFaults& faults,
 }
 
 serial::CarrierFaults faults(double lose, double repeat, double damage, double delay) {
-  serial::CarrierFaults faults;
-  faults.lose = lose;
-  faults.repeat = repeat;
-  faults.damage = damage;
-  faults.delay = delay;
+  serial::CarrierFaults faults{.lose = lose, .repeat = repeat, .damage = damage, .delay = delay};
   return faults;
 }
 

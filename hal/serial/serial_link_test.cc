@@ -73,11 +73,7 @@ class End {
 
  private:
   static SerialConfig config(std::uint32_t session, bool settles, const std::uint8_t* key) {
-    SerialConfig config;
-    config.key = key;
-    config.nonce = session + 1;
-    config.session = session;
-    config.settles = settles;
+    SerialConfig config{.session = session, .settles = settles, .key = key, .nonce = session + 1};
     return config;
   }
   std::vector<std::uint32_t> buffer_;

@@ -122,15 +122,11 @@ TEST(Network, ABlockOnItsWayIsNotItsSendersMemory) {
         ASSERT_EQ(network.endpoint(0).prepare(&given, 1), Status::kOk);
         ASSERT_EQ(network.endpoint(1).prepare(&taken, 1), Status::kOk);
         const auto receive = [&] {
-          ReceivePost post;
-          post.bytes = to.data();
-          post.size = size;
+          ReceivePost post{.bytes = to.data(), .size = size};
           ASSERT_EQ(network.endpoint(1).post_receive(0, post), Status::kOk);
         };
         if (!late) receive();
-        SendPost post;
-        post.bytes = from.data();
-        post.size = size;
+        SendPost post{.bytes = from.data(), .size = size};
         ASSERT_EQ(network.endpoint(0).post_send(0, post), Status::kOk);
         Completion completion;
         bool sent = false;

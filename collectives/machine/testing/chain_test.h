@@ -73,9 +73,7 @@ class ChainTest : public ::testing::Test {
  protected:
   ChainTest() : endpoint(1, {5, 2, 0}) {}
   void init(bool check_blocks = false) {
-    MachineConfig config;
-    config.deadline_ns = kD;
-    config.check_blocks = check_blocks;
+    MachineConfig config{.deadline_ns = kD, .check_blocks = check_blocks};
     ASSERT_EQ(machine.init(endpoint, config), Status::kOk);
   }
   [[nodiscard]] Status start(std::uint64_t count = 64) {

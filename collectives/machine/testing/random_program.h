@@ -100,9 +100,8 @@ class RandomProgram {
     bool around;  // rotated scratch: it is the first one, and the last of the message
   };
   Blocks blocks() {
-    Blocks blocks{};
-    blocks.block = block();
-    blocks.own = counts_per_rank(program.collective) && pick(random_, 0, 1) == 0;
+    Blocks blocks{.block = block(),
+                  .own = counts_per_rank(program.collective) && pick(random_, 0, 1) == 0};
     const auto segments = static_cast<std::int32_t>(program.segments);
     blocks.segment_count = 1;
     if (one_block_ && !blocks.own) {

@@ -35,18 +35,18 @@ JobCluster::JobCluster(std::uint32_t ranks, const Links& links, const Options& o
 }
 
 CollectiveParameters JobCluster::parameters_of(const Job& job, const BlockRule& blocks) const {
-  CollectiveParameters parameters;
-  parameters.ranks = ranks();
-  parameters.root = job.root;
-  parameters.window = job.window;
-  parameters.blocks = &blocks;
-  parameters.blocks_count = 1;
-  parameters.arity = options_.arity;
-  parameters.height = options_.height;
-  parameters.capacities = options_.capacities.empty() ? nullptr : options_.capacities.data();
-  parameters.run_length = job.run_length;
-  parameters.send_ticks = job.send_ticks;
-  parameters.latency_ticks = job.latency_ticks;
+  CollectiveParameters parameters{
+      .ranks = ranks(),
+      .root = job.root,
+      .window = job.window,
+      .blocks = &blocks,
+      .blocks_count = 1,
+      .arity = options_.arity,
+      .height = options_.height,
+      .capacities = options_.capacities.empty() ? nullptr : options_.capacities.data(),
+      .run_length = job.run_length,
+      .send_ticks = job.send_ticks,
+      .latency_ticks = job.latency_ticks};
   return parameters;
 }
 

@@ -40,8 +40,7 @@ Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t count) {
   job.collective = programs[0].collective;
   job.programs = &programs;
   job.root = root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
+  job.op = {.op = Op::kSum, .type = Type::kI32};
   job.count = count;
   if (job.collective == Collective::kBarrier) job.op = Operator();
   return job;

@@ -192,15 +192,14 @@ class Periodic {
       if (one.link < 0) continue;
       const bool send = one.kind == ActionKind::kSend;
       const std::int64_t first = one.first + (send ? flight : 0);
-      LinkEnd end;
-      end.first = time_of(stage, first);
-      end.slot = time_of(stage, first % stages_.period(stage));
-      end.segment = named ? one.segment : 0;
-      end.block = one.block;
-      end.cell = base + static_cast<std::uint32_t>(k);
-      end.part = one.part;
-      end.segment_count = one.segment_count;
-      end.once = one.once;
+      LinkEnd end{.first = time_of(stage, first),
+                  .slot = time_of(stage, first % stages_.period(stage)),
+                  .segment = named ? one.segment : 0,
+                  .block = one.block,
+                  .cell = base + static_cast<std::uint32_t>(k),
+                  .part = one.part,
+                  .segment_count = one.segment_count,
+                  .once = one.once};
       match_.add(static_cast<std::size_t>(one.link), end, send);
     }
     return {};

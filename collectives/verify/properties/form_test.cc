@@ -136,9 +136,7 @@ TEST_F(Form, ErrorsWithoutAProof) {
 
 // Each N is small enough, but they are many.
 TEST_F(Form, MoreThanCanBeCheckedTogether) {
-  VerifyOptions options;
-  options.links = false;
-  options.max_blocks = 100;
+  VerifyOptions options{.links = false, .max_blocks = 100};
   options.max_instances_total = 50500 + 1600;  // 5 N (N + 1), and steps below 4 * 32
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
   options.max_instances_total = 12750;

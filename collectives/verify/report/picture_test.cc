@@ -65,12 +65,11 @@ TEST(Picture, EndsThatDisagreeAreDashed) {
 
 TEST(Picture, OfPartOfALargeSchedule) {
   const auto topology = or_throw(topology::parse("complete:100"));
-  Counterexample fault;
-  fault.property = Property::kHazards;
-  fault.blocks = 40;
-  fault.node = 60;
-  fault.step = 70;
-  fault.message = "hazards: <here>";
+  Counterexample fault{.property = Property::kHazards,
+                       .blocks = 40,
+                       .node = 60,
+                       .step = 70,
+                       .message = "hazards: <here>"};
   const std::string svg = picture_of(*topology, chain_broadcast(*topology), 0, &fault);
   EXPECT_EQ(count(svg, "class=\"name\""), 24);
   EXPECT_EQ(count(svg, "class=\"number note\""), 32);

@@ -122,9 +122,7 @@ class Premises : public ::testing::Test {
     return verdict_of(*topology, programs, options);
   }
   [[nodiscard]] Verdict brute_force(std::int64_t most) const {
-    VerifyOptions options;
-    options.method = Method::kExhaustive;
-    options.max_blocks = most;
+    VerifyOptions options{.method = Method::kExhaustive, .max_blocks = most};
     return verdict_of(*topology, programs, options);
   }
   // Expects the schedule to be wrong for N = `blocks`, and for no smaller N.
