@@ -35,11 +35,10 @@ std::vector<Vector> count_vectors(std::uint64_t entries, unsigned seed) {
 }
 
 Job job_of(const Algorithm& algorithm, unsigned seed) {
-  Job job;
-  job.collective = algorithm.collective;
-  job.algorithm = algorithm.name;
-  job.op = {.op = Op::kSum, .type = seed % 2 == 0 ? Type::kI32 : Type::kU8};
-  job.seed = seed;
+  Job job{.collective = algorithm.collective,
+          .algorithm = algorithm.name,
+          .op = {.op = Op::kSum, .type = seed % 2 == 0 ? Type::kI32 : Type::kU8},
+          .seed = seed};
   return job;
 }
 

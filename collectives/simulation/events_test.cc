@@ -35,11 +35,10 @@ struct Logs {
 };
 
 Job job_of(const Programs& programs, const CollectiveParameters& parameters) {
-  Job job;
-  job.collective = programs[0].collective;
-  job.programs = &programs;
-  job.root = parameters.root;
-  job.op = {.op = Op::kSum, .type = Type::kI32};
+  Job job{.collective = programs[0].collective,
+          .programs = &programs,
+          .root = parameters.root,
+          .op = {.op = Op::kSum, .type = Type::kI32}};
   job.count = count_of_blocks(programs[0], job.op, 5);
   return job;
 }

@@ -39,10 +39,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
   std::vector<Job> jobs;
   for (const Algorithm& one : algorithms()) {
     if (one.where != Where::kAnywhere) continue;
-    Job job;
-    job.collective = one.collective;
-    job.algorithm = one.name;
-    job.op = op;
+    Job job{.collective = one.collective, .algorithm = one.name, .op = op};
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
     jobs.push_back(job);
     Program program;
@@ -187,9 +184,7 @@ TEST(Results, ThousandsBackToBackOfMixedSizes) {
 TEST(Results, ABarrierHoldsAllUntilTheLastHasCome) {
   for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
     for (std::uint32_t last = 0; last < ranks; ++last) {
-      Job job;
-      job.collective = Collective::kBarrier;
-      job.algorithm = "dissemination";
+      Job job{.collective = Collective::kBarrier, .algorithm = "dissemination"};
       constexpr std::uint64_t kComes = 1'000'000;
       JobCluster cluster(ranks, JobCluster::Options());
       cluster.give_all({job});

@@ -43,9 +43,7 @@ void check_steps(const Algorithm& algorithm, const CollectiveParameters& paramet
   };
   for (const std::uint64_t blocks : {1u, 2u, 3u, 7u}) {
     for (const std::uint64_t missing : {0u, 5u}) {
-      Job job;
-      job.root = parameters.root;
-      job.op = sum();
+      Job job{.root = parameters.root, .op = sum()};
       job.count = count_of_blocks(programs[0], job.op, blocks, missing);
       const sim::RunResult result = run_in_lock_step(programs, job, model_for(programs[0], lanes));
       Layout layout;
@@ -62,9 +60,7 @@ void check_steps(const Algorithm& algorithm, const CollectiveParameters& paramet
       ASSERT_FALSE(::testing::Test::HasFailure()) << where;
     }
   }
-  Job job;
-  job.root = parameters.root;
-  job.op = sum();
+  Job job{.root = parameters.root, .op = sum()};
   job.count = count_of_blocks(programs[0], job.op, 5);
   JobCluster::Options options;
   options.model = model_for(programs[0], lanes);

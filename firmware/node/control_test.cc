@@ -37,9 +37,7 @@ class Channel : public testing::Test {
 };
 
 TEST_F(Channel, CarriesPacketsInOrder) {
-  RunRequest request;
-  request.number = 9;
-  request.count = 1ull << 40;
+  RunRequest request{.number = 9, .count = 1ull << 40};
   ASSERT_TRUE(send(launcher_, request));
   ASSERT_TRUE(send(launcher_, Ask{}));
   ASSERT_EQ(take(node_), Received::kPacket);
@@ -54,9 +52,7 @@ TEST_F(Channel, CarriesPacketsInOrder) {
 
 // On every target, so that processes of one machine may have different byte orders.
 TEST_F(Channel, NumbersAreLittleEndian) {
-  RunRequest request;
-  request.number = 0x01020304;
-  request.schedule = 0x0102030405060708;
+  RunRequest request{.number = 0x01020304, .schedule = 0x0102030405060708};
   ASSERT_TRUE(send(launcher_, request));
   std::uint8_t bytes[sizeof(Any)];
   ASSERT_EQ(recv(node_, bytes, sizeof bytes, 0), static_cast<ssize_t>(sizeof request));

@@ -280,9 +280,7 @@ class Cluster {
  private:
   std::string run_session(bool updates) {
     ++sessions;
-    sim::Model model;
-    model.one_port = false;
-    model.poison = true;
+    sim::Model model{.one_port = false, .poison = true};
     sim::Network network(model, scenario.releases->links());
     Ledger ledger;
     bool down = false;
@@ -581,9 +579,7 @@ class UpdateTest : public ::testing::Test {
   void expect_refused(const Releases& releases, const UpdateOrder* order, std::uint32_t node,
                       Status status, const char* name) {
     SCOPED_TRACE(name);
-    Scenario scenario;
-    scenario.releases = &releases;
-    scenario.order = order;
+    Scenario scenario{.releases = &releases, .order = order};
     Cluster cluster(scenario);
     std::vector<int> operations;
     for (const Node& each : cluster.nodes) operations.push_back(each.flash.operations());
@@ -651,9 +647,7 @@ TEST_F(UpdateTest, EndsInOneReleaseIfPowerFailsTwice) {
     Scenario scenario;
     scenario.releases = &lines();
     for (int i = 0; i < 2; ++i) {
-      Cut cut;
-      cut.node = static_cast<std::uint32_t>(below(kNodes));
-      cut.in_flash = below(2) == 0;
+      Cut cut{.node = static_cast<std::uint32_t>(below(kNodes)), .in_flash = below(2) == 0};
       // Flash is written late: more of the moments are near the switch.
       cut.number = below(cut.in_flash ? (i == 0 ? 24 : 4) : (i == 0 ? 220 : 60));
       cut.tear = kTears[below(4)];
@@ -766,9 +760,7 @@ TEST_F(UpdateTest, FindsRulesThatAreWrong) {
        "release"},
   };
   for (const WrongRule& wrong : rules) {
-    Scenario scenario;
-    scenario.releases = &lines();
-    scenario.rule = wrong.rule;
+    Scenario scenario{.releases = &lines(), .rule = wrong.rule};
     const std::string found = cut_everywhere(scenario, 1);
     EXPECT_NE(found.find(wrong.wrong), std::string::npos) << wrong.name << ": " << found;
     std::printf("%s: %s\n", wrong.name, found.c_str());

@@ -13,10 +13,7 @@ namespace espalier::sim {
 
 // 1 ms, and 1 us per byte.
 inline Model slow() {
-  Model model;
-  model.alpha = 1e-3;
-  model.beta = 1e-6;
-  model.eager_bytes = 100;
+  Model model{.alpha = 1e-3, .beta = 1e-6, .eager_bytes = 100};
   return model;
 }
 

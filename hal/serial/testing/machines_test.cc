@@ -128,10 +128,9 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
   std::vector<Job> jobs;
   for (const Algorithm& one : algorithms()) {
     if (one.where != Where::kAnywhere) continue;
-    Job job;
-    job.collective = one.collective;
-    job.algorithm = one.name;
-    job.op = {.op = Op::kSum, .type = Type::kI32};
+    Job job{.collective = one.collective,
+            .algorithm = one.name,
+            .op = {.op = Op::kSum, .type = Type::kI32}};
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
     CollectiveParameters parameters{.ranks = ranks, .run_length = job.run_length};
     Program program;
@@ -200,11 +199,10 @@ TEST_P(SerialMachines, RunEveryCollective) {
 TEST_P(SerialMachines, NameANodeThatFallsSilent) {
   constexpr std::uint32_t kRanks = 5, kDead = 3;
   Machines machines(kRanks, GetParam().faults, 2, GetParam().key);
-  Job job;
-  job.collective = Collective::kAllreduce;
-  job.algorithm = "two-tree";
-  job.op = {.op = Op::kSum, .type = Type::kI32};
-  job.count = 1000;
+  Job job{.collective = Collective::kAllreduce,
+          .algorithm = "two-tree",
+          .count = 1000,
+          .op = {.op = Op::kSum, .type = Type::kI32}};
   machines.run(job);
   ASSERT_FALSE(HasFatalFailure());
   machines.hub().cut(kDead);
