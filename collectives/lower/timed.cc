@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "collectives/lower/node_writer.h"
 #include "collectives/lower/timed_rows.h"
 #include "collectives/schedule/excess_words.h"
 #include "espalier/internal/base/arithmetic.h"

@@ -1,9 +1,8 @@
-#include "collectives/verify/exhaustive_check.h"
-
 #include <algorithm>
 
 #include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/claimed_bound.h"
+#include "collectives/verify/methods.h"
 #include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"

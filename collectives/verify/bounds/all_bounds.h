@@ -1,6 +1,6 @@
 #pragma once
-// Lower bounds on the steps of any schedule of a collective: by ports, log p and messages, by flows,
-// by hops and by links. Internal to collectives/verify.
+// Lower bounds on the steps of any schedule of a collective: by ports, log p and messages, by
+// flows, by hops and by links. Internal to collectives/verify.
 
 #include <cstdint>
 #include <optional>
@@ -42,7 +42,8 @@ struct FlowCuts {
 [[nodiscard]] FlowCuts flow_cuts(const topology::Topology& topology, const Program& common,
                                  bool by_senders, std::int64_t work = kMaxFlowWork);
 
-// Lower bounds on the steps of schedules whose every message goes one hop: maximum of links times cuts that are examined.
+// Lower bounds on the steps of schedules whose every message goes one hop: maximum of links times
+// cuts that are examined.
 inline constexpr std::uint64_t kMaxCutWork = std::uint64_t{1} << 24;
 
 // Returns the blocks that must cross from one side to the other, for N = 1 (cuts.cc).
