@@ -126,8 +126,8 @@ TEST_F(AgreementTest, WordOfAnEarlierCollectiveIsAMismatch) {
 TEST_F(AgreementTest, LateMismatchOfAnEagerSendCountsWhileIdle) {
   init();
   run();
-  Completion completion{.link = 1, .context = 3, .status = Status::kMismatch};
-  endpoint.completions.push_back(completion);
+  endpoint.completions.push_back(
+      {.link = 1, .context = 3, .status = Status::kMismatch, .control = {}});
   EXPECT_EQ(machine.poll(), Status::kBusy);  // others may know a smaller cause
   EXPECT_EQ(end_after(kD), Status::kMismatch);
   EXPECT_EQ(machine.cause().peer, 2u);

@@ -78,7 +78,8 @@ class ScriptedEndpoint final : public Endpoint {
                             .link = link,
                             .context = post->context,
                             .status = status,
-                            .check = check_of ? check_of(*post) : 0};
+                            .check = check_of ? check_of(*post) : 0,
+                            .control = {}};
       posts.erase(post);
       completions.push_back(completion);
       return true;
@@ -90,7 +91,8 @@ class ScriptedEndpoint final : public Endpoint {
     completions.push_back(completion);
   }
   void tell_early(std::uint32_t link, std::uint64_t tag) {
-    Completion completion{.kind = Completion::Kind::kUnexpected, .link = link, .tag = tag};
+    Completion completion{
+        .kind = Completion::Kind::kUnexpected, .link = link, .tag = tag, .control = {}};
     completions.push_back(completion);
   }
 
