@@ -340,8 +340,7 @@ class ProgramsTest : public Watching {
                                &quiet_ns);
   }
   void tell(std::uint32_t link, ControlKind kind, std::uint32_t number) {
-    Control control{.kind = kind, .number = number};
-    endpoint.tell(link, control);
+    endpoint.tell(link, {kind, number, {}});
   }
   // The numbers of the replies on the link.
   [[nodiscard]] std::vector<std::uint32_t> replies(std::uint32_t link) const {
