@@ -96,7 +96,8 @@ TEST_P(ConformanceTest, MovesEverySizeBothWaysAtOnce) {
   constexpr std::uint64_t kGuard = 64;
   std::vector<std::uint64_t> sizes = {0,  1,   7,   8,   48,  49,  63,
                                       64, 112, 113, 127, 128, 129, 4 * kMiB};
-  for (const std::uint64_t size : {eager() - 16, eager(), 2 * eager(), 16 * eager(), kMiB}) {
+  for (const std::uint64_t size :
+       {eager() - 16, eager(), 2 * eager(), 3 * eager() + 5, 16 * eager(), kMiB}) {
     for (const std::uint64_t each : {size - 1, size, size + 1}) sizes.push_back(each);
   }
   for (const std::uint64_t size : sizes) {
