@@ -87,10 +87,7 @@ TEST_F(Form, HeadersThatDiffer) {
 
 // For N blocks the chain of 4 takes 6 N instances and 4 N places.
 TEST_F(Form, MoreThanCanBeCheckedForOneN) {
-  VerifyOptions options;
-  options.links = false;
-  options.max_instances = 60;
-  options.max_blocks = 6;
+  VerifyOptions options{.links = false, .max_blocks = 6, .max_instances = 60};
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
   options.max_blocks = 7;
   expect_refused(Property::kForm,
@@ -154,9 +151,7 @@ TEST_F(Form, MoreThanCanBeCheckedTogether) {
 // Nor are steps without end in which nothing happens.
 TEST_F(Form, IdleSteps) {
   for (Program& program : programs) program.counts[program.phases[0].steps_ref].a = 1 << 30;
-  VerifyOptions options;
-  options.max_instances_total = 1 << 20;
-  options.max_blocks = 1;
+  VerifyOptions options{.max_blocks = 1, .max_instances_total = 1 << 20};
   expect_refused(Property::kForm, {"instances, places and steps"}, options);
   // An error that the proof for every N finds is reported even if checking each N would be too
   // large.

@@ -35,9 +35,7 @@ class Ports : public ::testing::Test {
     }
   }
   [[nodiscard]] Verdict verdict_by(Method method, const std::vector<OwnedProgram>& programs) const {
-    VerifyOptions options;
-    options.method = method;
-    return verdict_of(*topology, programs, options);
+    return verdict_of(*topology, programs, {.method = method});
   }
   static std::vector<OwnedProgram> with(PortModel model, std::vector<OwnedProgram> programs) {
     for (Program& program : programs) program.port_model = model;
@@ -180,11 +178,9 @@ TEST_F(Ports, ABoundThatFailsForLargeNOnly) {
   EXPECT_EQ(at_once.counterexample.property, Property::kSteps);
   EXPECT_EQ(at_once.counterexample.blocks, 22);
   EXPECT_FALSE(verdict_by(Method::kAuto, programs).valid);
-  VerifyOptions options;
-  options.max_blocks = 21;
-  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
-  options.max_blocks = 22;
-  EXPECT_FALSE(verdict_of(*topology, programs, options).valid);
+  for (const std::int64_t blocks : {21, 22}) {
+    EXPECT_EQ(verdict_of(*topology, programs, {.max_blocks = blocks}).valid, blocks < 22);
+  }
 }
 
 TEST_F(Ports, StreamsThatCollideForLargeNOnly) {

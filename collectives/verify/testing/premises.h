@@ -117,9 +117,7 @@ class Premises : public ::testing::Test {
   }
 
   [[nodiscard]] Verdict proof() const {
-    VerifyOptions options;
-    options.method = Method::kPeriodic;
-    return verdict_of(*topology, programs, options);
+    return verdict_of(*topology, programs, {.method = Method::kPeriodic});
   }
   [[nodiscard]] Verdict brute_force(std::int64_t most) const {
     VerifyOptions options{.method = Method::kExhaustive, .max_blocks = most};
