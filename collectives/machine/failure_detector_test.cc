@@ -64,8 +64,7 @@ class FailureDetectorTest : public Watching {
     endpoint.tell(link, control);
   }
   void hear(std::uint32_t link, Cause cause) {
-    Control control{.kind = ControlKind::kCause, .cause = cause};
-    endpoint.tell(link, control);
+    endpoint.tell(link, {.kind = ControlKind::kCause, .cause = cause});
   }
 };
 

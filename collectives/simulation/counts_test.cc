@@ -35,11 +35,10 @@ std::vector<Vector> count_vectors(std::uint64_t entries, unsigned seed) {
 }
 
 Job job_of(const Algorithm& algorithm, unsigned seed) {
-  Job job{.collective = algorithm.collective,
+  return {.collective = algorithm.collective,
           .algorithm = algorithm.name,
           .op = {.op = Op::kSum, .type = seed % 2 == 0 ? Type::kI32 : Type::kU8},
           .seed = seed};
-  return job;
 }
 
 JobCluster::Options options_of(unsigned seed) {
@@ -210,13 +209,13 @@ class CountsStart : public ::testing::Test {
     sim::Network network(model_for(programs[0]), sim::complete_links(programs[0].ranks));
     Machine machine;
     EXPECT_EQ(machine.init(network.endpoint(0), MachineConfig()), Status::kOk);
-    Operator op{.op = Op::kSum, .type = Type::kU8};
-    return machine.start(programs[0], {memory, memory + 4096, memory + 8192, 4096}, op, counts);
+    return machine.start(programs[0], {memory, memory + 4096, memory + 8192, 4096},
+                         {.op = Op::kSum, .type = Type::kU8}, counts);
   }
   static Programs make(Collective collective, const char* algorithm, std::uint32_t ranks = 4) {
     const BlockRule blocks = {0, 0};
-    CollectiveParameters parameters{.ranks = ranks, .blocks = &blocks, .blocks_count = 1};
-    return programs_of(*find_algorithm(collective, algorithm), parameters);
+    return programs_of(*find_algorithm(collective, algorithm),
+                       {.ranks = ranks, .blocks = &blocks, .blocks_count = 1});
   }
 
   alignas(16) std::uint8_t memory[12288] = {};

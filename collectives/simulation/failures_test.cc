@@ -12,11 +12,10 @@ namespace {
 constexpr std::uint64_t kDeadline = 1'000'000;  // D: 1 ms of virtual time
 
 Job job_of(Collective collective, const char* algorithm, std::uint64_t count) {
-  Job job{.collective = collective,
+  return {.collective = collective,
           .algorithm = algorithm,
           .count = count,
           .op = {.op = Op::kSum, .type = Type::kI32}};
-  return job;
 }
 const Job kBroadcast = job_of(Collective::kBroadcast, "two-tree", 2000);
 const Job kReduce = job_of(Collective::kReduce, "chain", 2000);

@@ -13,10 +13,7 @@
 namespace espalier::testing {
 namespace {
 
-Operator operator_of(Op op, Type type) {
-  Operator result{.op = op, .type = type};
-  return result;
-}
+Operator operator_of(Op op, Type type) { return {.op = op, .type = type}; }
 
 // Algorithms that write an output before they have read all input at the same address.
 bool in_place(const Job& job) {
@@ -25,12 +22,11 @@ bool in_place(const Job& job) {
 }
 
 CollectiveParameters parameters_of(const Job& job, std::uint32_t ranks) {
-  CollectiveParameters parameters{.ranks = ranks,
-                                  .root = job.root,
-                                  .run_length = job.run_length,
-                                  .send_ticks = job.send_ticks,
-                                  .latency_ticks = job.latency_ticks};
-  return parameters;
+  return {.ranks = ranks,
+          .root = job.root,
+          .run_length = job.run_length,
+          .send_ticks = job.send_ticks,
+          .latency_ticks = job.latency_ticks};
 }
 
 // All algorithms for any topology, with the operator if they reduce. Fractional trees have r = 2;

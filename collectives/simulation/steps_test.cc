@@ -15,10 +15,7 @@ namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
 
-Operator sum() {
-  Operator op{.op = Op::kSum, .type = Type::kI32};
-  return op;
-}
+Operator sum() { return {.op = Op::kSum, .type = Type::kI32}; }
 
 // Returns the lanes of the link between two nodes of a fat tree: the lower node's level determines
 // them.
@@ -92,8 +89,8 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
   static_assert(kMaxLinks >= 99);
   const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "pairwise");
   ASSERT_NE(algorithm, nullptr);
-  CollectiveParameters parameters{.ranks = 100, .blocks = &kBlocks, .blocks_count = 1};
-  const Programs programs = programs_of(*algorithm, parameters);
+  const Programs programs =
+      programs_of(*algorithm, {.ranks = 100, .blocks = &kBlocks, .blocks_count = 1});
   ASSERT_EQ(programs.size(), 100u);
   Job job;
   job.op = sum();

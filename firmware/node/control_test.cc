@@ -37,8 +37,7 @@ class Channel : public testing::Test {
 };
 
 TEST_F(Channel, CarriesPacketsInOrder) {
-  RunRequest request{.number = 9, .count = 1ull << 40};
-  ASSERT_TRUE(send(launcher_, request));
+  ASSERT_TRUE(send(launcher_, RunRequest{.number = 9, .count = 1ull << 40}));
   ASSERT_TRUE(send(launcher_, Ask{}));
   ASSERT_EQ(take(node_), Received::kPacket);
   EXPECT_EQ(packet.packet, Packet::kRun);

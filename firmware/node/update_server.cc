@@ -38,14 +38,13 @@ UpdateMemory UpdateServer::make_memory() {
   output_.resize(kUpdatePieceBytes);
   if (release_ != nullptr) input_.resize(std::size_t{release_->order.nodes} * kUpdatePieceBytes);
   scratch_.resize(kUpdateScratchBytes / sizeof(Line));
-  UpdateMemory memory{.input = input_.data(),
-                      .input_bytes = static_cast<std::uint32_t>(input_.size()),
-                      .output = output_.data(),
-                      .output_bytes = kUpdatePieceBytes,
-                      .scratch = scratch_[0].bytes,
-                      .scratch_bytes = kUpdateScratchBytes,
-                      .program = program_.get()};
-  return memory;
+  return {.input = input_.data(),
+          .input_bytes = static_cast<std::uint32_t>(input_.size()),
+          .output = output_.data(),
+          .output_bytes = kUpdatePieceBytes,
+          .scratch = scratch_[0].bytes,
+          .scratch_bytes = kUpdateScratchBytes,
+          .program = program_.get()};
 }
 
 int UpdateServer::serve() {

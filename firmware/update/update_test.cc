@@ -280,8 +280,7 @@ class Cluster {
  private:
   std::string run_session(bool updates) {
     ++sessions;
-    sim::Model model{.one_port = false, .poison = true};
-    sim::Network network(model, scenario.releases->links());
+    sim::Network network({.one_port = false, .poison = true}, scenario.releases->links());
     Ledger ledger;
     bool down = false;
     const auto with_power = [&](std::uint32_t v, auto&& act) {
@@ -511,10 +510,9 @@ Status Node::piece(std::uint32_t offset) {
 void Node::start_work() {
   Session& now = *session_;
   for (std::uint32_t i = 0; i < kWork; ++i) now.given[i] = i + number_;
-  Operator op{.op = Op::kSum, .type = Type::kU32};
-  const Status status =
-      now.machine.start(now.programs[now.indices.vote],
-                        {now.given, now.sums, now.scratch, sizeof now.scratch}, op, kWork);
+  const Status status = now.machine.start(now.programs[now.indices.vote],
+                                          {now.given, now.sums, now.scratch, sizeof now.scratch},
+                                          {.op = Op::kSum, .type = Type::kU32}, kWork);
   state = status == Status::kOk ? State::kWorks : State::kRestarts;
 }
 

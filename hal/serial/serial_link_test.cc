@@ -73,8 +73,7 @@ class End {
 
  private:
   static SerialConfig config(std::uint32_t session, bool settles, const std::uint8_t* key) {
-    SerialConfig config{.session = session, .settles = settles, .key = key, .nonce = session + 1};
-    return config;
+    return {.session = session, .settles = settles, .key = key, .nonce = session + 1};
   }
   std::vector<std::uint32_t> buffer_;
 

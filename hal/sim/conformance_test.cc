@@ -17,12 +17,12 @@ class SimEndpoints final : public ConnectedEndpoints {
 
 BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitter) {
   return {name, [=](const EndpointsSpec& spec) {
-            sim::Model model{.one_port = one_port,
-                             .window = spec.window,
-                             .eager_bytes = spec.eager_bytes,
-                             .eager_copies = eager_copies,
-                             .jitter = jitter};
-            return std::make_unique<SimEndpoints>(model, spec);
+            return std::make_unique<SimEndpoints>(sim::Model{.one_port = one_port,
+                                                             .window = spec.window,
+                                                             .eager_bytes = spec.eager_bytes,
+                                                             .eager_copies = eager_copies,
+                                                             .jitter = jitter},
+                                                  spec);
           }};
 }
 

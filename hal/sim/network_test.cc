@@ -122,12 +122,12 @@ TEST(Network, ABlockOnItsWayIsNotItsSendersMemory) {
         ASSERT_EQ(network.endpoint(0).prepare(&given, 1), Status::kOk);
         ASSERT_EQ(network.endpoint(1).prepare(&taken, 1), Status::kOk);
         const auto receive = [&] {
-          ReceivePost post{.bytes = to.data(), .size = size};
-          ASSERT_EQ(network.endpoint(1).post_receive(0, post), Status::kOk);
+          ASSERT_EQ(network.endpoint(1).post_receive(0, {.bytes = to.data(), .size = size}),
+                    Status::kOk);
         };
         if (!late) receive();
-        SendPost post{.bytes = from.data(), .size = size};
-        ASSERT_EQ(network.endpoint(0).post_send(0, post), Status::kOk);
+        ASSERT_EQ(network.endpoint(0).post_send(0, {.bytes = from.data(), .size = size}),
+                  Status::kOk);
         Completion completion;
         bool sent = false;
         const auto take_sent = [&] {

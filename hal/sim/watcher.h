@@ -12,10 +12,7 @@
 namespace espalier::sim {
 
 // 1 ms, and 1 us per byte.
-inline Model slow() {
-  Model model{.alpha = 1e-3, .beta = 1e-6, .eager_bytes = 100};
-  return model;
-}
+inline Model slow() { return {.alpha = 1e-3, .beta = 1e-6, .eager_bytes = 100}; }
 
 struct Watcher {
   explicit Watcher(Network& the_network, std::uint32_t node)

@@ -73,8 +73,8 @@ class ChainTest : public ::testing::Test {
  protected:
   ChainTest() : endpoint(1, {5, 2, 0}) {}
   void init(bool check_blocks = false) {
-    MachineConfig config{.deadline_ns = kD, .check_blocks = check_blocks};
-    ASSERT_EQ(machine.init(endpoint, config), Status::kOk);
+    ASSERT_EQ(machine.init(endpoint, {.deadline_ns = kD, .check_blocks = check_blocks}),
+              Status::kOk);
   }
   [[nodiscard]] Status start(std::uint64_t count = 64) {
     return machine.start(program, buffers, op, count);

@@ -87,8 +87,7 @@ class ScriptedEndpoint final : public Endpoint {
     return false;
   }
   void tell(std::uint32_t link, const Control& control) {
-    Completion completion{.kind = Completion::Kind::kControl, .link = link, .control = control};
-    completions.push_back(completion);
+    completions.push_back({.kind = Completion::Kind::kControl, .link = link, .control = control});
   }
   void tell_early(std::uint32_t link, std::uint64_t tag) {
     Completion completion{

@@ -191,15 +191,16 @@ class Periodic {
       if (one.link < 0) continue;
       const bool send = one.kind == ActionKind::kSend;
       const std::int64_t first = one.first + (send ? flight : 0);
-      LinkEnd end{.first = time_of(stage, first),
+      match_.add(static_cast<std::size_t>(one.link),
+                 {.first = time_of(stage, first),
                   .slot = time_of(stage, first % stages_.period(stage)),
                   .segment = named ? one.segment : 0,
                   .block = one.block,
                   .cell = base + static_cast<std::uint32_t>(k),
                   .part = one.part,
                   .segment_count = one.segment_count,
-                  .once = one.once};
-      match_.add(static_cast<std::size_t>(one.link), end, send);
+                  .once = one.once},
+                 send);
     }
     return {};
   }

@@ -182,8 +182,8 @@ Counterexample not_heard(const ExpandedSchedule& schedule, const RankSets& sets,
 
 Finding DataFlow::check_result(const ExpandedSchedule& schedule, std::uint32_t node,
                                std::int64_t segment, std::int64_t block, RankSet expected) {
-  OperandAt operand{.buffer = Buffer::kOutput, .segment = segment, .block = block};
-  const Value& value = memory(schedule, node, operand);
+  const Value& value =
+      memory(schedule, node, {.buffer = Buffer::kOutput, .segment = segment, .block = block});
   const bool for_all = schedule.common->collective == Collective::kAllToAll;
   if (value.ranks == expected && value.segment == (for_all ? node : segment) &&
       value.block == block) {

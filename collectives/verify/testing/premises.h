@@ -120,8 +120,7 @@ class Premises : public ::testing::Test {
     return verdict_of(*topology, programs, {.method = Method::kPeriodic});
   }
   [[nodiscard]] Verdict brute_force(std::int64_t most) const {
-    VerifyOptions options{.method = Method::kExhaustive, .max_blocks = most};
-    return verdict_of(*topology, programs, options);
+    return verdict_of(*topology, programs, {.method = Method::kExhaustive, .max_blocks = most});
   }
   // Expects the schedule to be wrong for N = `blocks`, and for no smaller N.
   void expect_wrong_from(std::int64_t blocks) const {

@@ -39,8 +39,8 @@ class Machines {
       SerialConfig config{.session = 3 + v, .window = window, .key = key};
       nodes_.emplace_back(hub_, v, complete(ranks)[v], config);
       machines_.push_back(std::make_unique<Machine>());
-      MachineConfig machine{.window = window, .check_blocks = true};
-      EXPECT_EQ(machines_[v]->init(nodes_[v].endpoint(), machine), Status::kOk);
+      EXPECT_EQ(machines_[v]->init(nodes_[v].endpoint(), {.window = window, .check_blocks = true}),
+                Status::kOk);
     }
     state_.resize(ranks, Status::kOk);
   }
@@ -80,11 +80,13 @@ class Machines {
       out[v].resize(output_of(job, ranks_, v).size());
       scratch[v].resize((scratch_needed(programs[v], layout) + 15) / 8);
       auto at = reinterpret_cast<std::uintptr_t>(scratch[v].data());
-      Buffers buffers{.input = in[v].empty() ? nullptr : in[v].data(),
-                      .output = out[v].empty() ? nullptr : out[v].data(),
-                      .scratch = reinterpret_cast<void*>((at + 15) / 16 * 16),
-                      .scratch_bytes = scratch_needed(programs[v], layout)};
-      ASSERT_EQ(machines_[v]->start(programs[v], buffers, job.op, counts), Status::kOk)
+      ASSERT_EQ(machines_[v]->start(programs[v],
+                                    {.input = in[v].empty() ? nullptr : in[v].data(),
+                                     .output = out[v].empty() ? nullptr : out[v].data(),
+                                     .scratch = reinterpret_cast<void*>((at + 15) / 16 * 16),
+                                     .scratch_bytes = scratch_needed(programs[v], layout)},
+                                    job.op, counts),
+                Status::kOk)
           << describe(job, ranks_);
     }
     drive(dead);
@@ -132,9 +134,10 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
             .algorithm = one.name,
             .op = {.op = Op::kSum, .type = Type::kI32}};
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
-    CollectiveParameters parameters{.ranks = ranks, .run_length = job.run_length};
     Program program;
-    if (one.generate(parameters, 0, program) == Status::kUnsupported) continue;
+    if (one.generate({.ranks = ranks, .run_length = job.run_length}, 0, program) ==
+        Status::kUnsupported)
+      continue;
     jobs.push_back(job);
   }
   return jobs;
