@@ -26,8 +26,7 @@ TEST(Grid, TorusRoutesTakeTheShorterWayAndTiesGoUp) {
   const auto ring = must_parse("ring:6");
   expect_paths(*ring, {{0, 1, 2}, {0, 5, 4}, {0, 1, 2, 3}, {3, 4, 5, 0}});
   EXPECT_EQ(ring->node_name(3), "rank 3");
-  const auto torus = must_parse("torus:4x5");
-  expect_paths(*torus, {{0, 4, 3, 8, 13}, {13, 14, 10, 15, 0}, {17, 2}});
+  expect_paths(*must_parse("torus:4x5"), {{0, 4, 3, 8, 13}, {13, 14, 10, 15, 0}, {17, 2}});
 }
 
 // Distances by breadth-first search over links(), which knows nothing of dimensions.

@@ -184,8 +184,7 @@ TEST(Mismatch, OneMoreCollectiveStalls) {
   cluster.give_all({kReduce, kReduce});
   cluster.give(2, {kReduce});
   cluster.drive(20 * kDeadline);
-  const Cause cause = common_cause(cluster);
-  EXPECT_EQ(cause.status, Status::kStalled);
+  EXPECT_EQ(common_cause(cluster).status, Status::kStalled);
 }
 
 // ---- death ----

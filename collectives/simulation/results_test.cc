@@ -52,8 +52,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
 bool supports(const Job& job, std::uint32_t ranks) {
   const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
   Program program;
-  const CollectiveParameters parameters = parameters_of(job, ranks);
-  return algorithm->generate(parameters, 0, program) != Status::kUnsupported;
+  return algorithm->generate(parameters_of(job, ranks), 0, program) != Status::kUnsupported;
 }
 
 // Returns the jobs that this group can do with that number of elements, on machines with that

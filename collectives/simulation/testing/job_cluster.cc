@@ -62,8 +62,7 @@ const Program& JobCluster::program(const Job& job, std::uint32_t node) {
     const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
     EXPECT_NE(algorithm, nullptr) << describe(job, ranks());
     const BlockRule blocks = {0, job.block_bytes};
-    const CollectiveParameters parameters = parameters_of(job, blocks);
-    programs = programs_of(*algorithm, parameters);
+    programs = programs_of(*algorithm, parameters_of(job, blocks));
     EXPECT_EQ(programs.size(), nodes()) << describe(job, ranks());
     for (const Program& one : programs) {
       EXPECT_EQ(check_program(one), Status::kOk) << describe(job, ranks());

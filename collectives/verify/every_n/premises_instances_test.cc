@@ -29,32 +29,24 @@ class Instances : public Premises {
   }
 };
 
-TEST_F(Instances, AllBlocksOfACycle) {
+TEST_F(Instances, AreAsManyAsTheBlocks) {
   // 2, 2, 2, 5, 5, 5, ... instances: block 2 is missing for N = 3.
   pipe_of({-1, 0, 3, 0, 3}, {0, 1, 0, 0, 0}).expect_unproven(kNotAll, 3);
   // 3, 3, 3, 6, 6, 6, ...
   pipe_of({0, 0, 3, 0, 3}, {0, 1, 0, 0, 0}).expect_proven();
-}
-
-TEST_F(Instances, GrowAsFastAsTheBlocks) {
   // 5 + ceil(N / 2) instances.
   pipe_of({5, 0, 1, 0, 2}, {0, 1, 0, 0, 0}).expect_unproven(kNotAll, 12);
 }
 
 TEST_F(Instances, ClampMakesNoMore) {
-  // N + 1 instances: the last one would move block N - 1 again.
-  begin_long_pipe(10);
-  action(0).clamp = true;
-  action(0).instances_ref = nodes[0].count(1, 1);
-  finish(10, 1).expect_unproven(kNotAll, 1);
-}
-
-TEST_F(Instances, ClampMakesNoMoreLater) {
-  // 1, 2, 4, 5, 7, ... instances.
-  begin_long_pipe(10);
-  action(0).clamp = true;
-  action(0).instances_ref = nodes[0].count(Count{-1, 1, 1, 0, 2});
-  finish(10, 1).expect_unproven(kNotAll, 3);
+  // N + 1 instances: the last one would move block N - 1 again. And 1, 2, 4, 5, 7, ... instances.
+  for (const auto& [instances, blocks] :
+       {std::pair{Count{1, 1, 0, 0, 0}, 1}, {Count{-1, 1, 1, 0, 2}, 3}}) {
+    begin_long_pipe(10);
+    action(0).clamp = true;
+    action(0).instances_ref = nodes[0].count(instances);
+    finish(10, 1).expect_unproven(kNotAll, blocks);
+  }
 }
 
 TEST_F(Instances, BeginWithTheirFirstBlock) {
@@ -75,11 +67,8 @@ TEST_F(Instances, BeginInThePhase) {
   finish(0, 1).expect_unproven(kNotAll, 1);
 }
 
-TEST_F(Instances, ThatBegunBelowBlock0AreCounted) {
+TEST_F(Instances, ThatBeginBelowBlock0AreCounted) {
   send_in_vain(5, {0, 1, 0, 0, 0}).expect_unproven(kNotAll, 6);
-}
-
-TEST_F(Instances, OfSomeNOnlyAreCounted) {
   // N = 1 and 2^29 have none; N = 3 has 4093.
   send_in_vain(10, {0, -1, 4096, -2, 4096}).expect_unproven(kNotAll, 3);
 }
@@ -96,36 +85,28 @@ TEST_F(Instances, OfTheLastNAreCounted) {
   send_in_vain(kFar, {1, 1, 0, 0, 0}).expect_proven();
 }
 
-TEST_F(Instances, FirstStepsAreLinear) {
-  // t0 = ceil(N / 2) - 1: for N = 3 the last block is cut off.
-  begin_pipe();
-  for (const std::uint32_t node : {0u, 1u}) {
-    action(node).t0_ref = nodes[node].count(Count{-1, 0, 1, 0, 2});
+TEST_F(Instances, FirstStepsGrowInProportion) {
+  // t0 = ceil(N / 2) - 1: for N = 3 the last block is cut off. And t0 = 5 - N: with N = 6 block 0
+  // would be sent in step -1.
+  const struct {
+    Count first, steps;
+    std::int64_t blocks;
+  } cases[] = {{{-1, 0, 1, 0, 2}, {0, 1, 0, 0, 0}, 3}, {{5, -1, 0, 0, 0}, {5, 0, 0, 0, 0}, 6}};
+  for (const auto& [first, steps, blocks] : cases) {
+    begin_pipe();
+    for (const std::uint32_t node : {0u, 1u}) action(node).t0_ref = nodes[node].count(first);
+    finish(steps).expect_unproven("its first step does not grow in proportion to N", blocks);
   }
-  finish(0, 1).expect_unproven("its first step does not grow in proportion to N", 3);
 }
 
-TEST_F(Instances, FirstStepsDoNotFall) {
-  // t0 = 5 - N: with N = 6 block 0 would be sent in step -1.
-  begin_pipe();
-  for (const std::uint32_t node : {0u, 1u}) action(node).t0_ref = nodes[node].count(5, -1);
-  finish(5, 0).expect_unproven("its first step does not grow in proportion to N", 6);
-}
-
-TEST_F(Instances, LinksRepeat) {
+TEST_F(Instances, LinksAndSegmentsRepeat) {
   // Block i over link i; there is one.
   begin_pipe();
   action(0).link_ref = nodes[0].index(0, 1);
   finish(0, 1).expect_unproven("its links do not repeat", 2);
-}
-
-TEST_F(Instances, LinksOfAllRoundsExist) {
   begin_pipe();
   action(0).link_ref = nodes[0].index(0, 1, 2);
   finish(0, 1).expect_refused(Property::kForm, 2);
-}
-
-TEST_F(Instances, SegmentsRepeat) {
   begin_pipe();
   action(0).a.segment_ref = nodes[0].index(0, 1);
   action(1).into.segment_ref = nodes[1].index(0, 1);
@@ -165,21 +146,14 @@ class Operands : public Premises {
   Operand& left() { return nodes[0].program.actions[1].a; }
 };
 
-TEST_F(Operands, AreRight) {
+TEST_F(Operands, AreTheSameBlocks) {
   begin_reduce();
   finish(0, 1).expect_proven();
-}
-
-TEST_F(Operands, GoOnByTheSameBlocks) {
-  begin_reduce();
-  left().block_ref = nodes[0].index(0, 2);
-  finish(0, 1).expect_unproven("it mixes blocks", 2);
-}
-
-TEST_F(Operands, AreTheSameBlock) {
-  begin_reduce();
-  left().block_ref = nodes[0].index(1, 1);
-  finish(0, 1).expect_unproven("it mixes blocks", 1);
+  for (const auto& [first, each] : {std::pair{0, 2}, {1, 1}}) {
+    begin_reduce();
+    left().block_ref = nodes[0].index(first, each);
+    finish(0, 1).expect_unproven("it mixes blocks", each);
+  }
 }
 
 TEST_F(Operands, AreTheSameSegment) {
