@@ -216,8 +216,8 @@ class RotatedForm : public Form {
   }
 
   void SetUp() override {
-    programs = programs_of(
-        *topology, Collective::kAllgather, 4, {1, 1, 1, 1}, [&](auto& builder, auto me) {
+    programs =
+        by_rank(*topology, Collective::kAllgather, 4, {1, 1, 1, 1}, [&](auto& builder, auto me) {
           builder.program.blocks[0] = {0, 0};
           builder.program.segments = 4;
           builder.program.required_features = kRotatedScratch;
