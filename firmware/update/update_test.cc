@@ -166,7 +166,7 @@ struct Cut {
 struct Scenario {
   const Releases* releases = nullptr;
   Rule rule = resolve;
-  std::vector<Cut> cuts;               // one after the other
+  std::vector<Cut> cuts = {};          // one after the other
   const UpdateOrder* order = nullptr;  // changes to the order
 };
 
@@ -577,8 +577,7 @@ class UpdateTest : public ::testing::Test {
   void expect_refused(const Releases& releases, const UpdateOrder* order, std::uint32_t node,
                       Status status, const char* name) {
     SCOPED_TRACE(name);
-    Scenario scenario{.releases = &releases, .order = order};
-    Cluster cluster(scenario);
+    Cluster cluster({.releases = &releases, .order = order});
     std::vector<int> operations;
     for (const Node& each : cluster.nodes) operations.push_back(each.flash.operations());
     EXPECT_EQ(cluster.settle(true), "");
@@ -613,27 +612,21 @@ const Releases& signed_ones() {
 
 TEST_F(UpdateTest, SwitchesAllNodes) {
   for (const Releases* releases : {&lines(), &signed_ones()}) {
-    Scenario scenario;
-    scenario.releases = releases;
     bool came = false;
-    EXPECT_EQ(run(scenario, came), "");
+    EXPECT_EQ(run({.releases = releases}, came), "");
     EXPECT_EQ(ended_[kOld], 0u);
   }
   EXPECT_EQ(ended_[kNew], 2u);
 }
 
 TEST_F(UpdateTest, EndsInOneReleaseOnALine) {
-  Scenario scenario;
-  scenario.releases = &lines();
-  EXPECT_EQ(cut_everywhere(scenario, stride(7)), "");
+  EXPECT_EQ(cut_everywhere({.releases = &lines()}, stride(7)), "");
   EXPECT_GT(ended_[kOld], 20u);
   EXPECT_GT(ended_[kNew], 2u);
 }
 
 TEST_F(UpdateTest, EndsInOneReleaseOfSignedImages) {
-  Scenario scenario;
-  scenario.releases = &signed_ones();
-  EXPECT_EQ(cut_everywhere(scenario, stride(29)), "");
+  EXPECT_EQ(cut_everywhere({.releases = &signed_ones()}, stride(29)), "");
 }
 
 // Power fails, and again while the nodes come to an end of it.
@@ -642,8 +635,7 @@ TEST_F(UpdateTest, EndsInOneReleaseIfPowerFailsTwice) {
   const auto below = [&](std::uint64_t limit) { return static_cast<int>(random() % limit); };
   const int pairs = whole() ? 20000 : small_sample() ? 60 : 300;
   for (int pair = 0; pair < pairs; ++pair) {
-    Scenario scenario;
-    scenario.releases = &lines();
+    Scenario scenario{.releases = &lines()};
     for (int i = 0; i < 2; ++i) {
       Cut cut{.node = static_cast<std::uint32_t>(below(kNodes)), .in_flash = below(2) == 0};
       // Flash is written late: more of the moments are near the switch.
@@ -689,45 +681,42 @@ TEST_F(UpdateTest, IsRefusedByAll) {
        [](ImageContent& image) { image.programs.erase(image.programs.begin() + 1); }},
   };
   const SampleKey key(9), other(8);
-  for (const BadImage& bad : images) {
-    Releases releases(kTrees, kChains, false, &key);
+  Releases releases(kTrees, kChains, false, &key);
+  Bytes& bad = releases.after.images[kBad];
+  const Bytes good = bad;
+  for (const BadImage& image : images) {
     ImageContent content = Release::content(kBad, kNew, kChains, false);
-    bad.change(content);
-    releases.after.images[kBad] = sample_image(content, &key);
-    expect_refused(releases, nullptr, kBad, bad.status, bad.name);
+    image.change(content);
+    bad = sample_image(content, &key);
+    expect_refused(releases, nullptr, kBad, image.status, image.name);
   }
-  {
-    Releases releases(kTrees, kChains, false, &key);
-    releases.after.images[kBad].back() ^= 1;
-    expect_refused(releases, nullptr, kBad, Status::kCorrupt, "a bit");
+  bad = good;
+  bad.back() ^= 1;
+  expect_refused(releases, nullptr, kBad, Status::kCorrupt, "a bit");
+  const ImageContent content = Release::content(kBad, kNew, kChains, false);
+  bad = sample_image(content, nullptr);
+  expect_refused(releases, nullptr, kBad, Status::kUnsigned, "unsigned");
+  bad = sample_image(content, &other);
+  expect_refused(releases, nullptr, kBad, Status::kBadSignature, "another key");
+  bad = good;
+  const struct {
+    const char* name;
+    Status status;
+    void (*change)(UpdateOrder&);
+  } orders[] = {
+      {"a version", Status::kBadVersion, [](UpdateOrder& order) { order.version = 2; }},
+      {"nodes", Status::kWrongTopology, [](UpdateOrder& order) { order.nodes = 5; }},
+      {"an older order", Status::kOlderRelease, [](UpdateOrder& order) { order.release = 0; }},
+      {"a lower counter", Status::kRolledBack, [](UpdateOrder& order) { order.counter = 0; }},
+      {"no room", Status::kTooLarge, [](UpdateOrder& order) { order.image_bytes = 1 << 20; }},
+  };
+  for (const auto& [name, status, change] : orders) {
+    UpdateOrder order;
+    order.nodes = kNodes;
+    order.release = order.counter = kNew;
+    change(order);
+    expect_refused(releases, &order, 0, status, name);
   }
-  {
-    Releases releases(kTrees, kChains, false, &key);
-    const ImageContent content = Release::content(kBad, kNew, kChains, false);
-    releases.after.images[kBad] = sample_image(content, nullptr);
-    expect_refused(releases, nullptr, kBad, Status::kUnsigned, "unsigned");
-    releases.after.images[kBad] = sample_image(content, &other);
-    expect_refused(releases, nullptr, kBad, Status::kBadSignature, "another key");
-  }
-  const Releases releases(kTrees, kChains, false, &key);
-  UpdateOrder order;
-  order.nodes = kNodes;
-  order.release = order.counter = kNew;
-  UpdateOrder changed = order;
-  changed.version = 2;
-  expect_refused(releases, &changed, 0, Status::kBadVersion, "a version");
-  changed = order;
-  changed.nodes = 5;
-  expect_refused(releases, &changed, 0, Status::kWrongTopology, "nodes");
-  changed = order;
-  changed.release = 0;
-  expect_refused(releases, &changed, 0, Status::kOlderRelease, "an older order");
-  changed = order;
-  changed.counter = 0;
-  expect_refused(releases, &changed, 0, Status::kRolledBack, "a lower counter");
-  changed = order;
-  changed.image_bytes = 1 << 20;
-  expect_refused(releases, &changed, 0, Status::kTooLarge, "no room");
   scenarios_ = 0;
 }
 
@@ -758,8 +747,7 @@ TEST_F(UpdateTest, FindsRulesThatAreWrong) {
        "release"},
   };
   for (const WrongRule& wrong : rules) {
-    Scenario scenario{.releases = &lines(), .rule = wrong.rule};
-    const std::string found = cut_everywhere(scenario, 1);
+    const std::string found = cut_everywhere({.releases = &lines(), .rule = wrong.rule}, 1);
     EXPECT_NE(found.find(wrong.wrong), std::string::npos) << wrong.name << ": " << found;
     std::printf("%s: %s\n", wrong.name, found.c_str());
   }
