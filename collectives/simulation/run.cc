@@ -24,6 +24,22 @@ constexpr std::uint64_t kVisitsPerTick = 1 << 16;
 // How many nodes ahead a machine is announced to Machines::expect().
 constexpr std::size_t kAhead = 2;
 
+// Machines that are all in memory at once.
+class Pointers final : public Machines {
+ public:
+  explicit Pointers(const std::vector<Machine*>& machines) : machines_(machines) {}
+  [[nodiscard]] std::uint32_t size() const override {
+    return static_cast<std::uint32_t>(machines_.size());
+  }
+  [[nodiscard]] bool has(std::uint32_t node) const override { return machines_[node] != nullptr; }
+  [[nodiscard]] Machine& at(std::uint32_t node) override { return *machines_[node]; }
+
+ private:
+  const std::vector<Machine*>& machines_;
+};
+
+}  // namespace
+
 // Lock step: the nodes that must be polled in a step; the others are skipped.
 class DueSteps {
  public:
@@ -50,22 +66,6 @@ class DueSteps {
   std::vector<std::int64_t> last_;      // by node: the last step for which it was added
   std::int64_t taken_ = -1;             // the last step taken
 };
-
-// Machines that are all in memory at once.
-class Pointers final : public Machines {
- public:
-  explicit Pointers(const std::vector<Machine*>& machines) : machines_(machines) {}
-  [[nodiscard]] std::uint32_t size() const override {
-    return static_cast<std::uint32_t>(machines_.size());
-  }
-  [[nodiscard]] bool has(std::uint32_t node) const override { return machines_[node] != nullptr; }
-  [[nodiscard]] Machine& at(std::uint32_t node) override { return *machines_[node]; }
-
- private:
-  const std::vector<Machine*>& machines_;
-};
-
-}  // namespace
 
 class Runner {
  public:

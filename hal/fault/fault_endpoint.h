@@ -56,8 +56,8 @@ class FaultEndpoint final : public ForwardingEndpoint {
     std::uint64_t message = 0;  // the caller's message number
     bool duplicate = false;     // the caller does not know of this copy
     bool done = false;
-    std::uint64_t not_before = 0;      // ns of now()
-    std::vector<std::uint8_t> copied;  // the bytes, if they differ from the caller's
+    std::uint64_t not_before = 0;           // ns of now()
+    std::vector<std::uint8_t> copied = {};  // the bytes, if they differ from the caller's
   };
   struct Link {
     std::uint64_t posted = 0;             // messages of the caller
