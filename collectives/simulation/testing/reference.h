@@ -24,7 +24,7 @@ struct Job {
   std::uint64_t count = 0;  // in the form of Machine::start; 0 for a barrier
   // A count for each rank (element_counts.h); empty: `count`.
   std::vector<std::uint64_t> counts = {};
-  Operator op;
+  Operator op = {};
   // Input and output share memory (machine.h, Buffers) if the node has both.
   bool in_place = false;
   unsigned seed = 1;
