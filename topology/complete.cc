@@ -1,8 +1,7 @@
-#include "topology/complete.h"
-
 #include <cmath>
 #include <numbers>
 
+#include "topology/families.h"
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {

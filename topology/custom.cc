@@ -1,12 +1,10 @@
-#include "topology/custom.h"
-
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "base/read_file.h"
 #include "topology/custom_content.h"
 #include "topology/custom_routes.h"
+#include "topology/families.h"
 #include "topology/text_file.h"
 
 namespace espalier::topology {

@@ -29,8 +29,7 @@ std::string changed(std::string text, std::mt19937& random) {
 }
 
 void expect_whole(const Topology& topology) {
-  const auto again = or_throw(parse(topology.spec()));
-  ASSERT_EQ(again->spec(), topology.spec());
+  ASSERT_EQ(or_throw(parse(topology.spec()))->spec(), topology.spec());
   for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
     for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
       const auto route = topology.route(from, to);
@@ -51,8 +50,7 @@ TEST(CustomMutation, ReadWholeOrRefused) {
     const auto whole =
         or_throw(read("file:" ESPALIER_EXAMPLES "/" + std::string(name) + ".textproto"));
     for (int round = 0; round < 2000; ++round) {
-      const std::string text = changed(whole->spec(), random);
-      const auto topology = parse(text);
+      const auto topology = parse(changed(whole->spec(), random));
       if (!topology) {
         ++refused;
         const std::string& error = topology.error().message;

@@ -1,22 +1,15 @@
 // Topologies from text: accepted input, refused input with its position, and the routes.
 
-#include "topology/custom.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
-#include <set>
 
-#include "base/testing/results.h"
 #include "tests/directory_test.h"
+#include "topology/testing/must_parse.h"
 
 namespace espalier::topology {
 namespace {
-
-using Nodes = std::vector<std::uint32_t>;
-
-std::unique_ptr<Topology> must_parse(const std::string& spec) { return or_throw(parse(spec)); }
 
 std::unique_ptr<Topology> example(const std::string& name) {
   return or_throw(read("file:" ESPALIER_EXAMPLES "/" + name + ".textproto"));
@@ -30,35 +23,6 @@ std::string error_of(const std::string& text) {
 
 const std::string kHead = "name:\"t\" ranks:3 ";
 const std::string kRing = kHead + "link{from:0 to:1} link{from:1 to:2} link{from:2 to:0} ";
-
-// Checks that every node reaches every other over links, visiting no node twice.
-void expect_routes(const Topology& topology) {
-  for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
-    for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
-      const Nodes route = topology.route(from, to);
-      ASSERT_EQ(route.front(), from);
-      ASSERT_EQ(route.back(), to);
-      EXPECT_EQ(std::set(route.begin(), route.end()).size(), route.size());
-      for (std::size_t i = 1; i < route.size(); ++i) {
-        EXPECT_GT(topology.capacity(route[i - 1], route[i]), 0u)
-            << from << " -> " << to << ", hop " << i;
-      }
-    }
-  }
-}
-
-void expect_links(const Topology& topology) {
-  std::uint64_t links = 0;
-  for (const Link& one : topology.links())
-    EXPECT_EQ(topology.capacity(one.from, one.to), one.capacity);
-  for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
-    for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
-      links += topology.capacity(from, to) > 0;
-    }
-  }
-  EXPECT_EQ(links, topology.link_count());
-  EXPECT_EQ(topology.capacity(topology.nodes(), 0), 0u);
-}
 
 // The mesh's own XY route, except where it would cross the link between 5 and 6.
 TEST(Custom, ABrokenMeshGoesAroundItsFault) {
@@ -84,11 +48,9 @@ TEST(Custom, ABrokenMeshGoesAroundItsFault) {
     }
   }
   EXPECT_EQ(around, 32);
-  EXPECT_EQ(broken->route(4, 7), (Nodes{4, 5, 9, 10, 11, 7}));
-  EXPECT_EQ(broken->route(7, 4), (Nodes{7, 6, 2, 1, 0, 4}));
-  EXPECT_EQ(broken->route(5, 6), (Nodes{5, 1, 2, 6}));
-  EXPECT_EQ(broken->route(6, 5), (Nodes{6, 10, 9, 5}));
-  EXPECT_EQ(broken->route(4, 6), (Nodes{4, 5, 9, 10, 6}));
+  expect_paths(
+      *broken,
+      {{4, 5, 9, 10, 11, 7}, {7, 6, 2, 1, 0, 4}, {5, 1, 2, 6}, {6, 10, 9, 5}, {4, 5, 9, 10, 6}});
 }
 
 TEST(Custom, AnUnevenTreeRoutesThroughTheLowestCommonSwitch) {
@@ -98,10 +60,10 @@ TEST(Custom, AnUnevenTreeRoutesThroughTheLowestCommonSwitch) {
   EXPECT_EQ(tree->link_count(), 26u);
   expect_links(*tree);
   expect_routes(*tree);
-  EXPECT_EQ(tree->route(0, 4), (Nodes{0, 10, 4}));
-  EXPECT_EQ(tree->route(9, 5), (Nodes{9, 12, 13, 11, 5}));
+  expect_paths(*tree, {{0, 10, 4}, {9, 12, 13, 11, 5}});
   EXPECT_EQ(tree->capacity(13, 10), 3u);
   EXPECT_EQ(tree->capacity(12, 13), 1u);
+  EXPECT_EQ(tree->capacity(14, 0), 0u) << "there is no node 14";
   EXPECT_EQ(tree->node_name(9), "rank 9");
   EXPECT_EQ(tree->node_name(12), "router 12 (switch of board C)");
   EXPECT_EQ(tree->position(8).x, 9);
@@ -114,10 +76,7 @@ TEST(Custom, ShortestRoutesTakeTheLowestNode) {
       "custom:name:\"grid\" ranks:6 link{from:0 to:1} link{from:1 to:2} link{from:3 to:4} "
       "link{from:4 to:5} link{from:0 to:3} link{from:1 to:4} link{from:2 to:5}");
   expect_routes(*grid);
-  EXPECT_EQ(grid->route(0, 5), (Nodes{0, 1, 2, 5}));
-  EXPECT_EQ(grid->route(5, 0), (Nodes{5, 2, 1, 0}));
-  EXPECT_EQ(grid->route(3, 2), (Nodes{3, 0, 1, 2}));
-  EXPECT_EQ(grid->route(3, 3), (Nodes{3}));
+  expect_paths(*grid, {{0, 1, 2, 5}, {5, 2, 1, 0}, {3, 0, 1, 2}, {3}});
 }
 
 TEST(Custom, LinksOfOneWay) {
@@ -128,18 +87,10 @@ TEST(Custom, LinksOfOneWay) {
   expect_links(*ring);
   expect_routes(*ring);
   EXPECT_EQ(ring->link_count(), 3u);
-  EXPECT_EQ(ring->route(1, 0), (Nodes{1, 2, 0}));
+  expect_paths(*ring, {{1, 2, 0}});
   const std::string picture = draw_svg(*ring);
-  std::size_t lines = 0, ways = 0;
-  for (std::size_t position = 0; (position = picture.find("<line", position)) != std::string::npos;
-       ++position)
-    ++lines;
-  for (std::size_t position = 0;
-       (position = picture.find("class=\"way\"", position)) != std::string::npos; ++position) {
-    ++ways;
-  }
-  EXPECT_EQ(lines, 3u);
-  EXPECT_EQ(ways, 3u);
+  EXPECT_EQ(count_of(picture, "<line"), 3u);
+  EXPECT_EQ(count_of(picture, "class=\"way\""), 3u);
   EXPECT_EQ(draw_svg(*must_parse("custom:" + kRing)).find("class=\"way\""), std::string::npos);
 }
 
@@ -149,15 +100,11 @@ TEST(Custom, PrecedenceOfOverrides) {
       "custom:name:\"s\" ranks:5 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} "
       "link{from:3 to:0} link{from:4 to:0} ";
   const auto plain = must_parse(square);
-  EXPECT_EQ(plain->route(0, 2), (Nodes{0, 1, 2}));
+  expect_paths(*plain, {{0, 1, 2}});
   const auto hop = must_parse(square + "next_hop{at:0 to:[2] next:3}");
-  EXPECT_EQ(hop->route(0, 2), (Nodes{0, 3, 2}));
-  EXPECT_EQ(hop->route(4, 2), (Nodes{4, 0, 3, 2}));
-  EXPECT_EQ(hop->route(0, 1), (Nodes{0, 1}));
+  expect_paths(*hop, {{0, 3, 2}, {4, 0, 3, 2}, {0, 1}});
   const auto route = must_parse(square + "next_hop{at:0 to:2 next:3} route{node:[0,1,2]}");
-  EXPECT_EQ(route->route(0, 2), (Nodes{0, 1, 2}));
-  EXPECT_EQ(route->route(4, 2), (Nodes{4, 0, 3, 2}));
-  EXPECT_EQ(route->route(2, 0), (Nodes{2, 1, 0}));
+  expect_paths(*route, {{0, 1, 2}, {4, 0, 3, 2}, {2, 1, 0}});
   EXPECT_NE(plain->digest(), hop->digest());
   EXPECT_NE(route->digest(), hop->digest());
 }
@@ -196,43 +143,44 @@ struct Row {
   std::string text, parse_error;
 };
 
+void expect_errors(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    EXPECT_NE(error_of(row.text).find(row.parse_error), std::string::npos) << error_of(row.text);
+  }
+}
+
 TEST(Custom, ErrorsOfHeadAndNodes) {
   const std::string three = "expected 0 to 2 (3 ranks, 0 routers)";
   const std::string two = "node{node:0 x:0 y:0} node{node:1 x:1 y:0} ";
-  for (const Row& row : {
-           Row{"ranks:3",
-               "the name is missing; expected name: \"...\" of 1 to 64 letters, digits, "
-               "'.', '_' and '-'"},
-           Row{"name:\"a b\" ranks:3", "the name is not valid; expected name: \"...\" of 1 to 64"},
-           Row{"name:\"t\"", "the number of ranks is missing or 0; expected ranks: 1 to 1024"},
-           Row{"name:\"t\" ranks:1000 routers:25",
-               "1025 nodes are too many; expected at most 1024 ranks and routers"},
-           Row{"name:\"t\" ranks:4294967295 routers:4294967295", "8589934590 nodes are too many"},
-           Row{kRing + "node{name:\"x\"}", "node: 'node' is missing; " + three},
-           Row{kRing + "node{node:3}", "node: 'node' is 3, which is not a node; " + three},
-           Row{kRing + "node{node:1} node{node:1}",
-               "node 1 is listed twice; expected one entry per node"},
-           Row{kRing + "node{node:1 name:\"\\n\"}",
-               "node 1's name is not valid; expected at most 64"},
-           Row{kRing + "node{node:1 x:1}", "node 1 has only one of x and y; expected both or"},
-           Row{kRing + "node{node:1 x:-1 y:0}",
-               "node 1's position is out of range; expected x and"},
-           Row{kRing + "node{node:1 x:nan y:0}", "node 1's position is out of range"},
-           Row{kRing + two, "node 2 has no position, but others have; expected x and y for all"},
-           Row{kRing + two + "node{node:2 x:1 y:0}",
-               "node 2 has the same position as node 1; expected different positions"},
-           Row{kRing + "routing:XY",
-               "XY routes need positions, and node 0 has none; expected node "
-               "{ node: 0 x: ... y: ... } for every node"},
-           Row{kRing + "routing:YX",
-               "Unknown enumeration value of \"YX\" for field \"routing\".; "
-               "expected text as docs/topologies.md describes it"},
-           Row{kRing + "lnk{}", "has no field named \"lnk\".; expected text as docs/topologies.md"},
-           Row{kRing + "link{", "expected text as docs/topologies.md describes it"},
-           Row{"", "the name is missing"},
-       }) {
-    EXPECT_NE(error_of(row.text).find(row.parse_error), std::string::npos) << error_of(row.text);
-  }
+  expect_errors({
+      {"ranks:3",
+       "the name is missing; expected name: \"...\" of 1 to 64 letters, digits, "
+       "'.', '_' and '-'"},
+      {"name:\"a b\" ranks:3", "the name is not valid; expected name: \"...\" of 1 to 64"},
+      {"name:\"t\"", "the number of ranks is missing or 0; expected ranks: 1 to 1024"},
+      {"name:\"t\" ranks:1000 routers:25",
+       "1025 nodes are too many; expected at most 1024 ranks and routers"},
+      {"name:\"t\" ranks:4294967295 routers:4294967295", "8589934590 nodes are too many"},
+      {kRing + "node{name:\"x\"}", "node: 'node' is missing; " + three},
+      {kRing + "node{node:3}", "node: 'node' is 3, which is not a node; " + three},
+      {kRing + "node{node:1} node{node:1}", "node 1 is listed twice; expected one entry per node"},
+      {kRing + "node{node:1 name:\"\\n\"}", "node 1's name is not valid; expected at most 64"},
+      {kRing + "node{node:1 x:1}", "node 1 has only one of x and y; expected both or"},
+      {kRing + "node{node:1 x:-1 y:0}", "node 1's position is out of range; expected x and"},
+      {kRing + "node{node:1 x:nan y:0}", "node 1's position is out of range"},
+      {kRing + two, "node 2 has no position, but others have; expected x and y for all"},
+      {kRing + two + "node{node:2 x:1 y:0}",
+       "node 2 has the same position as node 1; expected different positions"},
+      {kRing + "routing:XY",
+       "XY routes need positions, and node 0 has none; expected node "
+       "{ node: 0 x: ... y: ... } for every node"},
+      {kRing + "routing:YX",
+       "Unknown enumeration value of \"YX\" for field \"routing\".; "
+       "expected text as docs/topologies.md describes it"},
+      {kRing + "lnk{}", "has no field named \"lnk\".; expected text as docs/topologies.md"},
+      {kRing + "link{", "expected text as docs/topologies.md describes it"},
+      {"", "the name is missing"},
+  });
 }
 
 TEST(Custom, ErrorsOfLinksAndRoutes) {
@@ -240,54 +188,49 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
   const std::string line = kHead + "link{from:0 to:1} link{from:1 to:2} ";
   const std::string square =
       "name:\"s\" ranks:4 link{from:0 to:1} link{from:1 to:2} link{from:2 to:3} link{from:3 to:0} ";
-  for (const Row& row : {
-           Row{kRing + "link{to:1}", "link: 'from' is missing; " + three},
-           Row{kRing + "link{from:1}", "link: 'to' is missing; " + three},
-           Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, which is not a node; " + three},
-           Row{kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
-           Row{line + "link{from:0 to:2 capacity:0}",
-               "link: capacity is 0; expected 1 to 1048576 lanes"},
-           Row{line + "link{from:1 to:0}",
-               "the link from 1 to 0 exists already; expected it once, as a link { ... } without "
-               "one_way is one each way"},
-           Row{line + "link{from:1 to:0 one_way:true}", "the link from 1 to 0 exists already"},
-           Row{kHead + "link{from:0 to:1}",
-               "rank 0 cannot reach rank 2; expected links by which "
-               "every node reaches every other"},
-           Row{kHead + "link{from:0 to:1} link{from:1 to:2 one_way:true}",
-               "rank 2 cannot reach rank 0"},
-           Row{kHead + "routers:1 link{from:0 to:1} link{from:1 to:2}",
-               "rank 0 cannot reach router 3"},
-           Row{line + "next_hop{to:2 next:1}", "next_hop: 'at' is missing; " + three},
-           Row{line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
-           Row{line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
-           Row{line + "next_hop{at:0 to:[2,7] next:1}",
-               "next_hop: 'to' is 7, which is not a node; " + three},
-           Row{line + "next_hop{at:0 to:1 next:2}",
-               "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
-               "links"},
-           Row{line + "next_hop{at:0 to:0 next:1}",
-               "next_hop: node 0 cannot be its own destination; expected other nodes in 'to'"},
-           Row{line + "next_hop{at:0 to:[2,2] next:1}",
-               "next_hop: node 0 has a next_hop for node 2 already; expected one next_hop per "
-               "destination"},
-           Row{square + "next_hop{at:1 to:2 next:0}",
-               "messages for rank 2 circulate without end, 0 -> 1 -> 0; expected a next_hop that "
-               "leads "
-               "to it"},
-           Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
-               "messages for rank 3 circulate without end, 1 -> 2 -> 1"},
-           Row{line + "route{node:1}", "route: it has 1 node; expected two at least"},
-           Row{line + "route{node:[0,1,9]}", "route: 'node' is 9, which is not a node; " + three},
-           Row{line + "route{node:[0,2]}",
-               "route: there is no link from 0 to 2; expected a link from each node to the next"},
-           Row{line + "route{node:[0,1,0]}",
-               "route: it visits node 0 twice; expected a route without loops"},
-           Row{line + "route{node:[0,1]} route{node:[0,1]}",
-               "route: a route from 0 to 1 exists already; expected one route per pair of ends"},
-       }) {
-    EXPECT_NE(error_of(row.text).find(row.parse_error), std::string::npos) << error_of(row.text);
-  }
+  expect_errors({
+      {kRing + "link{to:1}", "link: 'from' is missing; " + three},
+      {kRing + "link{from:1}", "link: 'to' is missing; " + three},
+      {kRing + "link{from:1 to:3}", "link: 'to' is 3, which is not a node; " + three},
+      {kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
+      {line + "link{from:0 to:2 capacity:0}", "link: capacity is 0; expected 1 to 1048576 lanes"},
+      {line + "link{from:1 to:0}",
+       "the link from 1 to 0 exists already; expected it once, as a link { ... } without "
+       "one_way is one each way"},
+      {line + "link{from:1 to:0 one_way:true}", "the link from 1 to 0 exists already"},
+      {kHead + "link{from:0 to:1}",
+       "rank 0 cannot reach rank 2; expected links by which "
+       "every node reaches every other"},
+      {kHead + "link{from:0 to:1} link{from:1 to:2 one_way:true}", "rank 2 cannot reach rank 0"},
+      {kHead + "routers:1 link{from:0 to:1} link{from:1 to:2}", "rank 0 cannot reach router 3"},
+      {line + "next_hop{to:2 next:1}", "next_hop: 'at' is missing; " + three},
+      {line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
+      {line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
+      {line + "next_hop{at:0 to:[2,7] next:1}",
+       "next_hop: 'to' is 7, which is not a node; " + three},
+      {line + "next_hop{at:0 to:1 next:2}",
+       "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
+       "links"},
+      {line + "next_hop{at:0 to:0 next:1}",
+       "next_hop: node 0 cannot be its own destination; expected other nodes in 'to'"},
+      {line + "next_hop{at:0 to:[2,2] next:1}",
+       "next_hop: node 0 has a next_hop for node 2 already; expected one next_hop per "
+       "destination"},
+      {square + "next_hop{at:1 to:2 next:0}",
+       "messages for rank 2 circulate without end, 0 -> 1 -> 0; expected a next_hop that "
+       "leads "
+       "to it"},
+      {square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
+       "messages for rank 3 circulate without end, 1 -> 2 -> 1"},
+      {line + "route{node:1}", "route: it has 1 node; expected two at least"},
+      {line + "route{node:[0,1,9]}", "route: 'node' is 9, which is not a node; " + three},
+      {line + "route{node:[0,2]}",
+       "route: there is no link from 0 to 2; expected a link from each node to the next"},
+      {line + "route{node:[0,1,0]}",
+       "route: it visits node 0 twice; expected a route without loops"},
+      {line + "route{node:[0,1]} route{node:[0,1]}",
+       "route: a route from 0 to 1 exists already; expected one route per pair of ends"},
+  });
 }
 
 // The error for an XY route that meets a fault names the position.
@@ -305,7 +248,7 @@ TEST(Custom, XYRoutesThatEnd) {
   const std::string helped = "next_hop{at:1 to:[0,2] next:3} next_hop{at:0 to:[1,3] next:2} ";
   const auto mesh = must_parse("custom:" + text + helped);
   expect_routes(*mesh);
-  EXPECT_EQ(mesh->route(1, 0), (Nodes{1, 3, 2, 0}));
+  expect_paths(*mesh, {{1, 3, 2, 0}});
   const auto by_routes = must_parse(
       "custom:" + text +
       "route{node:[1,3,2,0]} route{node:[1,3,2]} route{node:[0,2,3,1]} route{node:[0,2,3]}");

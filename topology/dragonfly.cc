@@ -1,9 +1,8 @@
-#include "topology/dragonfly.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "topology/families.h"
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {

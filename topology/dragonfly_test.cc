@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "topology/testing/must_parse.h"
 
@@ -17,11 +16,9 @@ namespace {
 TEST(Dragonfly, RoutesTakeOneGlobalLink) {
   const auto dragonfly = must_parse("dragonfly:5x2x2");
   EXPECT_EQ(dragonfly->ranks(), 20u);
-  EXPECT_EQ(dragonfly->route(0, 1), (std::vector<std::uint32_t>{0, 20, 1}));
-  EXPECT_EQ(dragonfly->route(0, 3), (std::vector<std::uint32_t>{0, 20, 21, 3}));
-  EXPECT_EQ(dragonfly->route(0, 7), (std::vector<std::uint32_t>{0, 20, 23, 7}));
-  EXPECT_EQ(dragonfly->route(2, 5), (std::vector<std::uint32_t>{2, 21, 20, 23, 22, 5}));
-  EXPECT_EQ(dragonfly->route(0, 17), (std::vector<std::uint32_t>{0, 20, 21, 28, 17}));
+  expect_paths(
+      *dragonfly,
+      {{0, 20, 1}, {0, 20, 21, 3}, {0, 20, 23, 7}, {2, 21, 20, 23, 22, 5}, {0, 20, 21, 28, 17}});
   EXPECT_EQ(dragonfly->node_name(7), "rank 7 (group 1, router 1)");
   EXPECT_EQ(dragonfly->node_name(28), "router 28 (group 4, router 0)");
   for (const char* spec : {"dragonfly:5x2x2", "dragonfly:6x4x1", "dragonfly:2x3x2"}) {

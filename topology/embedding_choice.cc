@@ -9,7 +9,6 @@
 #include "espalier/internal/base/assert.h"
 #include "espalier/topology/topology.h"
 #include "topology/embedding_family.h"
-#include "topology/known_embeddings.h"
 
 namespace espalier::topology {
 namespace {
@@ -127,10 +126,8 @@ std::optional<Embedding> best_embedding(const Topology& topology, const Wanted& 
 std::optional<Embedding> snake(const Topology& topology, std::uint32_t root) {
   const Shape mesh = topology.shape();
   if (mesh.rows == 0) return std::nullopt;
-  Embedding embedding;
-  embedding.name = "snake";
-  embedding.topology = topology.spec();
-  embedding.switching = Switching::kStoreAndForward;
+  Embedding embedding{
+      .name = "snake", .topology = topology.spec(), .switching = Switching::kStoreAndForward};
   std::vector<std::uint32_t>& order = embedding.node_of;
   const bool by_columns = mesh.rows % 2 != 0 && mesh.columns % 2 == 0;
   const std::uint32_t rows = by_columns ? mesh.columns : mesh.rows;
@@ -150,9 +147,7 @@ std::optional<Embedding> snake(const Topology& topology, std::uint32_t root) {
 std::optional<Embedding> z_order(const Topology& topology) {
   const Shape mesh = topology.shape();
   if (!std::has_single_bit(mesh.rows) || !std::has_single_bit(mesh.columns)) return std::nullopt;
-  Embedding embedding;
-  embedding.name = "z-order";
-  embedding.topology = topology.spec();
+  Embedding embedding{.name = "z-order", .topology = topology.spec()};
   for (std::uint32_t rank = 0; rank < topology.ranks(); ++rank) {
     std::uint32_t row = 0, column = 0, digits = rank;
     for (std::uint32_t weight = 1; weight < mesh.columns || weight < mesh.rows; weight *= 2) {

@@ -45,12 +45,11 @@ Result<std::vector<std::uint32_t>> nodes_of(const MeshSize& mesh, const std::str
 
 Embedding embedding_on(const MeshSize& mesh, const EmbeddingFamily& family,
                        const std::string& collective) {
-  Embedding embedding;
-  embedding.topology = "mesh:" + mesh.text();
-  embedding.collective = collective;
-  embedding.algorithm = family.algorithm();
-  embedding.run_length = family.run_length();
-  embedding.name = "mesh-" + mesh.text() + "-" + collective + "-" + family.algorithm();
+  Embedding embedding{.name = "mesh-" + mesh.text() + "-" + collective + "-" + family.algorithm(),
+                      .topology = "mesh:" + mesh.text(),
+                      .collective = collective,
+                      .algorithm = family.algorithm(),
+                      .run_length = family.run_length()};
   if (family.run_length() != 0) embedding.name += "-r" + std::to_string(family.run_length());
   return embedding;
 }

@@ -1,5 +1,3 @@
-#include "topology/fat_tree.h"
-
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "topology/families.h"
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {

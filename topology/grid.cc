@@ -1,10 +1,9 @@
-#include "topology/grid.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numbers>
 
+#include "topology/families.h"
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {

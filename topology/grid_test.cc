@@ -11,30 +11,22 @@ namespace {
 
 TEST(Grid, MeshRoutesRowFirst) {
   const auto mesh = must_parse("mesh:3x4");
-  EXPECT_EQ(mesh->route(0, 11), (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 11}));
-  EXPECT_EQ(mesh->route(11, 0), (std::vector<std::uint32_t>{11, 10, 9, 8, 4, 0}));
+  expect_paths(*mesh, {{0, 1, 2, 3, 7, 11}, {11, 10, 9, 8, 4, 0}});
   EXPECT_EQ(mesh->node_name(7), "rank 7 (row 1, column 3)");
 }
 
 TEST(Grid, ThreeDimensionsRouteColumnsRowsPlanes) {
   const auto mesh = must_parse("mesh:2x3x4");
-  EXPECT_EQ(mesh->route(0, 23), (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 11, 23}));
-  EXPECT_EQ(mesh->route(23, 0), (std::vector<std::uint32_t>{23, 22, 21, 20, 16, 12, 0}));
+  expect_paths(*mesh, {{0, 1, 2, 3, 7, 11, 23}, {23, 22, 21, 20, 16, 12, 0}});
   EXPECT_EQ(mesh->node_name(19), "rank 19 (plane 1, row 1, column 3)");
 }
 
 // The shorter way round; both ways of an even ring are equally long to the opposite rank: upward.
 TEST(Grid, TorusRoutesTakeTheShorterWayAndTiesGoUp) {
   const auto ring = must_parse("ring:6");
-  EXPECT_EQ(ring->route(0, 2), (std::vector<std::uint32_t>{0, 1, 2}));
-  EXPECT_EQ(ring->route(0, 4), (std::vector<std::uint32_t>{0, 5, 4}));
-  EXPECT_EQ(ring->route(0, 3), (std::vector<std::uint32_t>{0, 1, 2, 3}));
-  EXPECT_EQ(ring->route(3, 0), (std::vector<std::uint32_t>{3, 4, 5, 0}));
+  expect_paths(*ring, {{0, 1, 2}, {0, 5, 4}, {0, 1, 2, 3}, {3, 4, 5, 0}});
   EXPECT_EQ(ring->node_name(3), "rank 3");
-  const auto torus = must_parse("torus:4x5");
-  EXPECT_EQ(torus->route(0, 13), (std::vector<std::uint32_t>{0, 4, 3, 8, 13}));
-  EXPECT_EQ(torus->route(13, 0), (std::vector<std::uint32_t>{13, 14, 10, 15, 0}));
-  EXPECT_EQ(torus->route(17, 2), (std::vector<std::uint32_t>{17, 2}));
+  expect_paths(*must_parse("torus:4x5"), {{0, 4, 3, 8, 13}, {13, 14, 10, 15, 0}, {17, 2}});
 }
 
 // Distances by breadth-first search over links(), which knows nothing of dimensions.
@@ -92,14 +84,13 @@ TEST(Grid, RoutesOfToriDoNotDependOnTheOrigin) {
 
 TEST(Grid, HypercubeRoutesCorrectTheLowestBitFirst) {
   const auto cube = must_parse("hypercube:4");
-  EXPECT_EQ(cube->route(0b0000, 0b1101), (std::vector<std::uint32_t>{0, 1, 0b101, 0b1101}));
+  expect_paths(*cube, {{0, 1, 0b101, 0b1101}});
   EXPECT_EQ(cube->node_name(5), "rank 5 (0101)");
 }
 
 TEST(Grid, HyperxRoutesTakeOneHopPerDimension) {
   const auto hyperx = must_parse("hyperx:3x4");
-  EXPECT_EQ(hyperx->route(0, 11), (std::vector<std::uint32_t>{0, 3, 11}));
-  EXPECT_EQ(hyperx->route(8, 11), (std::vector<std::uint32_t>{8, 11}));
+  expect_paths(*hyperx, {{0, 3, 11}, {8, 11}});
   EXPECT_EQ(hyperx->capacity(0, 5), 0u);
 }
 

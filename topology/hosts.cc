@@ -1,6 +1,5 @@
-#include "topology/hosts.h"
-
 #include "topology/crossbar.h"
+#include "topology/families.h"
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {

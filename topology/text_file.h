@@ -4,7 +4,6 @@
 #include <google/protobuf/io/tokenizer.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,13 +1,8 @@
 #include "espalier/topology/topology.h"
 
 #include "base/digest.h"
-#include "topology/complete.h"
 #include "topology/crossbar.h"
-#include "topology/custom.h"
-#include "topology/dragonfly.h"
-#include "topology/fat_tree.h"
-#include "topology/grid.h"
-#include "topology/hosts.h"
+#include "topology/families.h"
 
 namespace espalier::topology {
 

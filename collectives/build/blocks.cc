@@ -8,7 +8,7 @@
 // without a model: its four rows fit the smallest boards. Hosts make a table for each schedule and
 // model: collectives/predict/block_rules.h.
 
-#include "collectives/build/blocks.h"
+#include "collectives/build/builder.h"
 
 namespace espalier {
 

@@ -5,7 +5,6 @@
 
 #include "base/digest.h"
 #include "base/version.h"
-#include "collectives/build/blocks.h"
 #include "collectives/schedule/table_limits.h"
 #include "espalier/internal/base/assert.h"
 #include "espalier/internal/base/limits.h"

@@ -5,9 +5,14 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "espalier/collectives/schedule/program.h"
 #include "espalier/internal/collectives/build/parameters.h"
 
 namespace espalier {
+
+// Returns the default block table, the block length for each length of the whole message, with
+// from_bytes ascending from 0; `count` is set to its length.
+[[nodiscard]] const BlockRule* default_blocks(std::uint32_t& count);
 
 // Counts add the steps of two phases, and the sum must stay below kMaxField.
 inline constexpr std::uint32_t kMaxRanks = 1u << 29;

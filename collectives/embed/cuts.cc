@@ -8,13 +8,11 @@
 // keeps all sets that such a step reaches and that satisfy the claim. If none is left at some k, no
 // placement exists.
 
-#include "collectives/embed/cuts.h"
-
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "collectives/embed/slots.h"
+#include "collectives/embed/placement.h"
 
 namespace espalier::embed {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
-#include "collectives/embed/cuts.h"
 #include "collectives/embed/groups.h"
 #include "collectives/embed/placement.h"
 #include "collectives/search/fractional_mesh.h"
@@ -67,10 +66,9 @@ Programs embedded_programs(const topology::Topology& topology, const Embedding& 
 
 verify::Verdict proof_of(const topology::Topology& topology, const Programs& programs,
                          bool links = true) {
-  verify::VerifyOptions options;
-  options.links = links;
-  return verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  return verify::verify(topology,
+                        [&](std::uint32_t node) -> const Program& { return programs[node]; },
+                        {.links = links});
 }
 
 // The maximum load of a link per period, recounted along the routes; and the period.

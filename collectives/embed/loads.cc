@@ -1,7 +1,7 @@
-#include "collectives/embed/loads.h"
-
 #include <algorithm>
 #include <unordered_map>
+
+#include "collectives/embed/placement.h"
 
 namespace espalier::embed {
 

@@ -49,8 +49,7 @@ Status place_all(std::span<const std::uint32_t> node_of, Programs& programs) {
   for (OwnedProgram program : programs) {
     const Status status = place(node_of, program);
     if (status != Status::kOk) return status;
-    const std::uint32_t node = program.node;
-    placed[node] = std::move(program);
+    placed[program.node] = std::move(program);
   }
   programs = std::move(placed);
   return Status::kOk;

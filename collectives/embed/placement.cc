@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "collectives/embed/anneal.h"
-#include "collectives/embed/slots.h"
 
 namespace espalier::embed {
 namespace {

@@ -4,13 +4,12 @@
 // moves of the round before. The rounds do not depend on the limits of the search, so that a
 // placement that is found is the same for every greater limit.
 
-#include "collectives/embed/slots.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "collectives/embed/anneal.h"
+#include "collectives/embed/placement.h"
 #include "espalier/internal/base/assert.h"
 
 namespace espalier::embed {

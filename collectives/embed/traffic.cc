@@ -1,9 +1,8 @@
-#include "collectives/embed/traffic.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "collectives/embed/placement.h"
 #include "collectives/schedule/expand.h"
 
 namespace espalier::embed {

@@ -14,10 +14,7 @@ namespace {
 
 Programs routed(Collective collective, const char* name, std::uint32_t ranks,
                 std::uint32_t run_length = 0) {
-  CollectiveParameters parameters;
-  parameters.ranks = ranks;
-  parameters.run_length = run_length;
-  parameters.topology_digest = 1;
+  CollectiveParameters parameters{.ranks = ranks, .topology_digest = 1, .run_length = run_length};
   Programs programs(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const Algorithm* algorithm = find_algorithm(collective, name);
@@ -108,9 +105,7 @@ TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
 // Block 1 goes to rank 1 alone, all others to rank 2.
 TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
   Programs programs(3);
-  CollectiveParameters parameters;
-  parameters.ranks = 3;
-  parameters.topology_digest = 1;
+  CollectiveParameters parameters{.ranks = 3, .topology_digest = 1};
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Builder builder(programs[rank]);
     ASSERT_EQ(

@@ -1,6 +1,5 @@
 #include "collectives/lower/hop_writer.h"
 
-#include <algorithm>
 #include <span>
 #include <vector>
 

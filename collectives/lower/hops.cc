@@ -205,9 +205,7 @@ std::vector<std::int64_t> message_left(const HopGraph& hops) {
 }  // namespace
 
 Result<HopGraph> find_hops(const topology::Topology& topology, Graph graph, PortModel ports) {
-  HopGraph hops;
-  hops.blocks = graph.blocks;
-  hops.tasks = std::move(graph.tasks);
+  HopGraph hops{.blocks = graph.blocks, .tasks = std::move(graph.tasks)};
   Router router(topology, ports, hops);
   for (std::size_t task = 0; task < hops.tasks.size(); ++task) {
     if (auto routed = router.add(static_cast<std::int32_t>(task)); !routed) {

@@ -37,11 +37,11 @@ struct Order {
 struct HopGraph {
   std::int32_t blocks = 1;
   std::vector<Task> tasks;
-  std::vector<std::int32_t> first;  // by task: its first hop; the others follow consecutively
-  std::vector<Hop> all;             // each after the hops that it needs
-  std::vector<Order> orders;        // keep the schedule correct in place
-  std::vector<Port> ports;
-  std::vector<Port> links;  // loads of links, for every port model
+  std::vector<std::int32_t> first = {};  // by task: its first hop; the others follow consecutively
+  std::vector<Hop> all = {};             // each after the hops that it needs
+  std::vector<Order> orders = {};        // keep the schedule correct in place
+  std::vector<Port> ports = {};
+  std::vector<Port> links = {};  // loads of links, for every port model
 
   // The last hop of a task.
   [[nodiscard]] std::int32_t last_of(std::int32_t task) const {

@@ -26,15 +26,13 @@ std::string lowered_name_of(const std::string& name) {
 
 Outline outline_of(const topology::Topology& topology, PortModel ports, const Program& routed,
                    const std::string& name) {
-  Outline outline{};
-  outline.collective = routed.collective;
-  outline.algorithm = name.c_str();
-  outline.segments = routed.segments;
-  outline.one_block = routed.collective == Collective::kBarrier;
-  outline.needs_commutative = routed.needs_commutative;
-  outline.nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0;
-  outline.port_model = ports;
-  return outline;
+  return {.collective = routed.collective,
+          .algorithm = name.c_str(),
+          .segments = routed.segments,
+          .one_block = routed.collective == Collective::kBarrier,
+          .needs_commutative = routed.needs_commutative,
+          .nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0,
+          .port_model = ports};
 }
 
 Count bound_of(const topology::Topology& topology, const CollectiveParameters& parameters,

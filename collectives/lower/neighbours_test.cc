@@ -12,11 +12,10 @@ Programs generate(const topology::Topology& topology, Collective collective, con
   const Algorithm* algorithm = find_algorithm(collective, name);
   EXPECT_NE(algorithm, nullptr);
   const topology::Shape shape = topology.shape();
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.arity = shape.arity;
-  parameters.height = shape.height;
-  parameters.capacities = shape.capacities.data();
+  CollectiveParameters parameters{.ranks = topology.ranks(),
+                                  .arity = shape.arity,
+                                  .height = shape.height,
+                                  .capacities = shape.capacities.data()};
   Programs programs(algorithm_nodes(*algorithm, parameters));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     EXPECT_EQ(algorithm->generate(parameters, node, programs[node]), Status::kOk);

@@ -1,11 +1,10 @@
-#include "collectives/lower/node_writer.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "base/digest.h"
+#include "collectives/lower/timed_rows.h"
 #include "espalier/internal/base/assert.h"
 #include "espalier/internal/base/step_limits.h"
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "collectives/lower/node_writer.h"
 #include "collectives/lower/timed_rows.h"
 #include "collectives/schedule/excess_words.h"
 #include "espalier/internal/base/arithmetic.h"
@@ -42,13 +41,12 @@ TimedOperand TimedSchedule::add_message(std::int32_t block,
     const std::uint32_t here = nodes_on_way[hop], there = nodes_on_way[hop + 1];
     ESPALIER_ASSERT(here < nodes.size() && there < nodes.size() && here != there);
     ESPALIER_ASSERT(steps[hop] >= 0 && (hop == 0 || steps[hop - 1] < steps[hop]));
-    TimedInstance one;
-    one.step = steps[hop];
-    one.block = block;
-    one.message = messages++;
-    one.kind = ActionKind::kSend;
-    one.peer = there;
-    one.a = from;
+    TimedInstance one{.kind = ActionKind::kSend,
+                      .step = steps[hop],
+                      .block = block,
+                      .peer = there,
+                      .message = messages++,
+                      .a = from};
     nodes[here].push_back(one);
     one.kind = ActionKind::kReceive;
     one.peer = here;
@@ -67,12 +65,7 @@ TimedOperand TimedSchedule::add_operation(ActionKind kind, std::uint32_t node, s
   ESPALIER_ASSERT(kind == ActionKind::kCombine || kind == ActionKind::kCopy);
   ESPALIER_ASSERT(node < nodes.size() && step >= 0 && block >= 0);
   ESPALIER_ASSERT((kind == ActionKind::kCombine) == (b.buffer != Buffer::kNone));
-  TimedInstance one;
-  one.kind = kind;
-  one.step = step;
-  one.block = block;
-  one.a = a;
-  one.b = b;
+  TimedInstance one{.kind = kind, .step = step, .block = block, .a = a, .b = b};
   into.value = values[node]++;
   one.into = into;
   nodes[node].push_back(one);

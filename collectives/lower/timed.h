@@ -30,10 +30,10 @@ struct TimedInstance {
   // >= 0. A send reads values written in an earlier step; an operation may also read values of its
   // own step, in the order of the instances.
   std::int32_t step = 0;
-  std::int32_t block = 0;     // 0 .. blocks-1
-  std::uint32_t peer = 0;     // SEND, RECEIVE
-  std::uint32_t message = 0;  // the same number at both ends, and unique
-  TimedOperand into, a, b;    // as in an action
+  std::int32_t block = 0;                  // 0 .. blocks-1
+  std::uint32_t peer = 0;                  // SEND, RECEIVE
+  std::uint32_t message = 0;               // the same number at both ends, and unique
+  TimedOperand into = {}, a = {}, b = {};  // as in an action
 };
 
 struct TimedSchedule {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/lower/timed.h"
+#include "collectives/schedule/table_limits.h"
 
 namespace espalier::lower {
 
@@ -48,5 +49,13 @@ struct NodeRows {
 // Orders the messages that share a link and a step of the period. The order of the sender's actions
 // decides. If the receiver's order differs, its rows get turns.
 void set_orders(std::vector<NodeRows>& nodes, std::int32_t period);
+
+// Writes one node's rows as programs[node]. `paced`: rows with the same key become one action that
+// looks up its steps, and the phase's period is 1. Otherwise each row is an action, and the phase
+// has the period of the schedule. kTooLarge: the program's tables, or the looked-up one, are too
+// small; `excess` then has the table, or is empty.
+[[nodiscard]] Status write_node(const CollectiveParameters& parameters,
+                                const TimedSchedule& schedule, bool paced, std::uint32_t node,
+                                const NodeRows& rows, Programs& programs, TableExcess& excess);
 
 }  // namespace espalier::lower

@@ -238,11 +238,7 @@ TEST(Timed, BothEndsHaveTheMessagesOfAStepInOneOrder) {
   const std::vector<TimedInstance> third = {};
   nodes.push_back(rows_of(sender, 5, 8));
   nodes.push_back(rows_of(receiver, 5, 8));
-  TimedInstance sent;
-  sent.kind = ActionKind::kSend;
-  sent.peer = 0;
-  sent.message = 7;
-  sent.a = {kInput, 0, -1};
+  TimedInstance sent{.kind = ActionKind::kSend, .peer = 0, .message = 7, .a = {kInput, 0, -1}};
   const std::vector<TimedInstance> other = {sent};
   nodes.push_back(rows_of(other, 5, 8));
   set_orders(nodes, 5);

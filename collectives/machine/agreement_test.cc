@@ -10,8 +10,7 @@ using AgreementTest = ChainTest;
 
 TEST_F(AgreementTest, StallReportOutlastsTheFailure) {
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
+  begin();
   endpoint.complete(false, 2, Status::kMismatch);
   (void)machine.poll();
   EXPECT_EQ(end_after(kD), Status::kMismatch);
@@ -81,13 +80,11 @@ TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
   endpoint.on_post = [&](const ScriptedEndpoint::Post& post) {
     if (!post.send) tags.push_back(post.tag);
   };
-  ASSERT_EQ(start(), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run();
   ASSERT_EQ(tags.size(), 4u);
   endpoint.tell_early(2, tags[3]);  // reported late: its receive is complete already
   EXPECT_EQ(machine.poll(), Status::kOk);
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
+  begin();
   ASSERT_EQ(tags.size(), 8u);
   endpoint.tell_early(2, tags[7] + 5);  // a window above ours
   EXPECT_EQ(machine.poll(), Status::kBusy);
@@ -100,29 +97,24 @@ TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
 
 TEST_F(AgreementTest, EarlyWordOfAnotherScheduleIsAMismatch) {
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
+  begin();
   const std::uint64_t tag = endpoint.posts[0].tag;
   endpoint.tell_early(0, (tag & ~0xffffull << 32) ^ 0x1234'5678'9abcull);
   (void)machine.poll();
-  EXPECT_EQ(machine.cause().status, Status::kMismatch);
-  EXPECT_EQ(machine.cause().peer, 5u);
+  expect_cause(Status::kMismatch, 5);
 }
 
 TEST_F(AgreementTest, EarlyWordToldBeforeTheStartIsJudgedThere) {
   init();
   endpoint.tell_early(0, (1ull << 48) | 4711);
   EXPECT_EQ(machine.poll(), Status::kOk);
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
-  EXPECT_EQ(machine.cause().status, Status::kMismatch);
-  EXPECT_EQ(machine.cause().peer, 5u);
+  begin();
+  expect_cause(Status::kMismatch, 5);
 }
 
 TEST_F(AgreementTest, WordOfAnEarlierCollectiveIsAMismatch) {
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
+  begin();
   const std::uint64_t tag = endpoint.posts[0].tag;
   EXPECT_EQ(finish(), Status::kOk);
   ASSERT_EQ(start(), Status::kOk);
@@ -133,13 +125,9 @@ TEST_F(AgreementTest, WordOfAnEarlierCollectiveIsAMismatch) {
 
 TEST_F(AgreementTest, LateMismatchOfAnEagerSendCountsWhileIdle) {
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
-  Completion completion;
-  completion.link = 1;
-  completion.context = 3;
-  completion.status = Status::kMismatch;
-  endpoint.completions.push_back(completion);
+  run();
+  endpoint.completions.push_back(
+      {.link = 1, .context = 3, .status = Status::kMismatch, .control = {}});
   EXPECT_EQ(machine.poll(), Status::kBusy);  // others may know a smaller cause
   EXPECT_EQ(end_after(kD), Status::kMismatch);
   EXPECT_EQ(machine.cause().peer, 2u);
@@ -147,8 +135,7 @@ TEST_F(AgreementTest, LateMismatchOfAnEagerSendCountsWhileIdle) {
 
 TEST_F(AgreementTest, NonsenseFromTheEndpointIsNamed) {
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
+  begin();
   Completion completion;
   completion.kind = Completion::Kind::kReceived;
   completion.link = 1;  // no post is outstanding there

@@ -14,17 +14,30 @@ using testing::ScriptedEndpoint;
 
 constexpr std::uint64_t kD = 8000;  // ns; D/8 is 1000
 
-class FailureDetectorTest : public ::testing::Test {
+// A failure detector on three links.
+class Watching : public ::testing::Test {
  protected:
-  FailureDetectorTest() : endpoint(5, {7, 9, 11}) { detector.init(endpoint, kD); }
-
   // Polls once at time `at` after the test's start, with the endpoint's completions.
   void poll_at(std::uint64_t time) {
-    endpoint.time = begin + time;
+    endpoint.time = begin + time * unit;
     Completion completion;
     while (endpoint.poll(completion)) detector.handle_control(completion.link, completion.control);
     detector.run(true);
   }
+  void expect_cause(Status status, std::uint32_t peer) const {
+    EXPECT_EQ(detector.cause().status, status);
+    EXPECT_EQ(detector.cause().peer, peer);
+  }
+
+  ScriptedEndpoint endpoint{5, {7, 9, 11}};
+  FailureDetector detector;
+  std::uint64_t begin = 1'000'000'000, unit = 1;  // ns
+};
+
+class FailureDetectorTest : public Watching {
+ protected:
+  FailureDetectorTest() { detector.init(endpoint, kD); }
+
   // Polls whenever the failure detector asks for it, until time `at`.
   void wait_until(std::uint64_t time) {
     while (!detector.ended() && detector.next_deadline() <= begin + time) {
@@ -51,15 +64,8 @@ class FailureDetectorTest : public ::testing::Test {
     endpoint.tell(link, control);
   }
   void hear(std::uint32_t link, Cause cause) {
-    Control control;
-    control.kind = ControlKind::kCause;
-    control.cause = cause;
-    endpoint.tell(link, control);
+    endpoint.tell(link, {.kind = ControlKind::kCause, .cause = cause});
   }
-
-  ScriptedEndpoint endpoint;
-  FailureDetector detector;
-  std::uint64_t begin = 1'000'000'000;
 };
 
 TEST_F(FailureDetectorTest, NothingAwaitedNothingDue) {
@@ -131,8 +137,7 @@ TEST_F(FailureDetectorTest, AnAnsweringLinkIsNeverDeadButTheStallEndsAt2D) {
   }
   answer(0);
   poll_at(7 * kD / 4);
-  EXPECT_EQ(detector.cause().status, Status::kStalled);
-  EXPECT_EQ(detector.cause().peer, 7u);
+  expect_cause(Status::kStalled, 7);
   poll_at(2 * kD - 1);
   EXPECT_FALSE(detector.ended());
   poll_at(2 * kD);
@@ -175,8 +180,7 @@ TEST_F(FailureDetectorTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
   wait_until(kD / 8 + kD / 2 - 1);
   EXPECT_FALSE(detector.failed());
   wait_until(kD / 8 + kD / 2);
-  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
-  EXPECT_EQ(detector.cause().peer, 11u);
+  expect_cause(Status::kDeadLink, 11);
 }
 
 TEST_F(FailureDetectorTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
@@ -217,8 +221,7 @@ TEST_F(FailureDetectorTest, ANodeThatPausesOftenFindsTheDead) {
     for (int i = 0; i < 4; ++i) poll_at(time += kD / 16);
     poll_at(time += 5 * kD / 16);
   }
-  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
-  EXPECT_EQ(detector.cause().peer, 7u);
+  expect_cause(Status::kDeadLink, 7);
   EXPECT_LE(time, 7 * kD / 4);
 }
 
@@ -324,27 +327,19 @@ TEST_F(FailureDetectorDeathTest, OnlyLinksHavePeers) {
 #endif
 
 // Peers whose programs compute. A reply counts in units of 2^16 ns.
-class ProgramsTest : public ::testing::Test {
+class ProgramsTest : public Watching {
  protected:
   static constexpr std::uint64_t kUnit = 1 << 16, kDeadline = 64 * kUnit;
 
-  ProgramsTest() : endpoint(5, {7, 9, 11}) {
+  ProgramsTest() {
     endpoint.time = begin;
+    unit = kUnit;
     detector.init(endpoint, kDeadline);
     detector.wait_for_programs([](void* context) { return *static_cast<std::uint64_t*>(context); },
                                &quiet_ns);
   }
-  void poll_at(std::uint64_t units) {
-    endpoint.time = begin + units * kUnit;
-    Completion completion;
-    while (endpoint.poll(completion)) detector.handle_control(completion.link, completion.control);
-    detector.run(true);
-  }
   void tell(std::uint32_t link, ControlKind kind, std::uint32_t number) {
-    Control control;
-    control.kind = kind;
-    control.number = number;
-    endpoint.tell(link, control);
+    endpoint.tell(link, {kind, number, {}});
   }
   // The numbers of the replies on the link.
   [[nodiscard]] std::vector<std::uint32_t> replies(std::uint32_t link) const {
@@ -355,9 +350,7 @@ class ProgramsTest : public ::testing::Test {
     return numbers;
   }
 
-  ScriptedEndpoint endpoint;
-  FailureDetector detector;
-  std::uint64_t begin = 1'000'000'000, quiet_ns = 0;
+  std::uint64_t quiet_ns = 0;
 };
 
 TEST_F(ProgramsTest, AReplySaysForHowLongNothingMoved) {

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "collectives/machine/operator_versions.h"
 #include "collectives/machine/testing/operator_numbers.h"
 #include "espalier/collectives/machine/operators.h"
 

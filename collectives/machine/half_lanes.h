@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "collectives/machine/half.h"
 #include "espalier/collectives/machine/operators.h"

@@ -49,16 +49,14 @@ TEST_F(MachineTest, RunsOnTheRightLinks) {
   EXPECT_EQ(machine.next_deadline(), 0u);
   EXPECT_EQ(machine.poll(), Status::kOk);
   EXPECT_EQ(machine.next_deadline(), UINT64_MAX);
-  ASSERT_EQ(start(), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run();
 }
 
 TEST_F(MachineTest, RefusesBuffers) {
   init();
   buffers.output = nullptr;
   EXPECT_EQ(start(), Status::kBadArgument);
-  EXPECT_EQ(start(0), Status::kOk);  // there are no bytes to put there
-  EXPECT_EQ(finish(), Status::kOk);
+  run(0);  // there are no bytes to put there
   buffers.output = output;
   buffers.input = nullptr;  // the program does not use it
   buffers.scratch_bytes = 31;
@@ -71,14 +69,12 @@ TEST_F(MachineTest, RefusesBuffers) {
   buffers.scratch = output + 48;
   EXPECT_EQ(start(), Status::kBadArgument);
   buffers.scratch = output + 64;
-  EXPECT_EQ(start(), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run();
 }
 
 TEST_F(MachineTest, RefusesPartialOverlapOfInputAndOutput) {
   program = chain_program(0, true);
-  op.op = Op::kSum;
-  op.type = Type::kU8;
+  op = {.op = Op::kSum, .type = Type::kU8};
   init();
   buffers.input = output + 16;
   EXPECT_EQ(start(), Status::kBadArgument);
@@ -98,8 +94,7 @@ TEST_F(MachineTest, RefusesOperators) {
   op.type = Type::kF32;
   op.op = Op::kXor;  // allowed: nothing is combined
   program.needs_commutative = true;
-  EXPECT_EQ(start(16), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run(16);
   op = {.op = Op::kCustom, .type = Type::kF32, .commutes = false};
   EXPECT_EQ(start(16), Status::kBadOperator) << "as on ranks that combine";
   op = {.op = Op::kXor, .type = Type::kF32};
@@ -108,8 +103,7 @@ TEST_F(MachineTest, RefusesOperators) {
   EXPECT_EQ(start(16), Status::kBadOperator);
   op.op = Op::kSum;
   op.commutes = false;  // ignored for a built-in operator, which does
-  EXPECT_EQ(start(16), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run(16);
   op.op = Op::kCustom;
   EXPECT_EQ(start(16), Status::kBadOperator);
   op.custom = [](void*, const void*, const void*, std::uint64_t, void*) {};
@@ -130,8 +124,7 @@ TEST_F(MachineTest, RefusesPeersSizesAndWhatTheEndpointRefuses) {
   endpoint.prepare_status = Status::kBackEnd;
   EXPECT_EQ(start(), Status::kBackEnd);
   endpoint.prepare_status = Status::kOk;
-  EXPECT_EQ(start(), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run();
 }
 
 // One buffer holds only the rank's own segment, at its beginning; the other holds all segments.
@@ -141,8 +134,7 @@ TEST_F(MachineTest, InPlaceIsWhereEachSegmentIsAtOneAddress) {
   program.scratch_blocks = 0;
   program.actions[2].into = program.actions[2].a;
   program.indices[0].base = 1;  // segment 1, the link too
-  op.op = Op::kSum;
-  op.type = Type::kU8;
+  op = {.op = Op::kSum, .type = Type::kU8};
   init();
   for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
     program.collective = collective;
@@ -168,9 +160,7 @@ TEST_F(MachineTest, APlaceOutsideWhatABufferHoldsEndsIt) {
   program.collective = Collective::kScatter;
   program.segments = program.ranks;
   init();
-  ASSERT_EQ(start(16), Status::kOk);  // segment 0, of rank 1
-  (void)finish();
-  EXPECT_EQ(machine.cause().status, Status::kMalformed);
+  run_malformed(16);  // segment 0, of rank 1
 }
 
 TEST_F(MachineTest, RefusesProgramsThatNameABufferThatIsNotThere) {
@@ -187,12 +177,9 @@ TEST_F(MachineTest, ABarrierTakesNoElementsAndNoOperator) {
   init();
   buffers = Buffers();
   EXPECT_EQ(start(1), Status::kBadArgument);
-  ASSERT_EQ(start(0), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
-  op.op = Op::kXor;
-  op.type = Type::kF32;
-  ASSERT_EQ(start(0), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run(0);
+  op = {.op = Op::kXor, .type = Type::kF32};
+  run(0);
 }
 
 TEST_F(MachineTest, RunsAreOneMessage) {
@@ -205,8 +192,7 @@ TEST_F(MachineTest, RunsAreOneMessage) {
   ASSERT_EQ(check_program(program), Status::kOk);
   program.indices[0].base = 0;
   init();
-  ASSERT_EQ(start(31), Status::kOk);  // segments of 8, 8, 8, 7
-  (void)machine.poll();
+  begin(31);  // segments of 8, 8, 8, 7
   ASSERT_EQ(endpoint.posts.size(), 1u);
   EXPECT_EQ(endpoint.posts[0].bytes, output);
   EXPECT_EQ(endpoint.posts[0].size, 24u);
@@ -268,8 +254,7 @@ TEST_F(MachineTest, AGapOfAMillionStepsCostsNothing) {
 TEST_F(MachineTest, HorizonHoldsStepsBack) {
   init();
   machine.set_step_limit(2);
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
+  begin();
   EXPECT_EQ(endpoint.posts.size(), 2u);
   EXPECT_EQ(finish(), Status::kBusy);
   EXPECT_TRUE(endpoint.posts.empty());
@@ -282,8 +267,7 @@ TEST_F(MachineTest, HorizonHoldsStepsBack) {
 TEST_F(MachineTest, StallReportIsOfTheOldest) {
   init();
   EXPECT_FALSE(machine.stall_report().waiting);
-  ASSERT_EQ(start(), Status::kOk);
-  (void)machine.poll();
+  begin();
   StallReport report = machine.stall_report();
   EXPECT_TRUE(report.waiting && !report.sending);
   EXPECT_EQ(report.step, 0);
@@ -311,9 +295,7 @@ TEST_F(MachineTest, ABrokenProgramEndsInsteadOfWritingElsewhere) {
   // check_program cannot detect this: the slot leaves the scratch memory.
   program.indices[3].mod = 0;
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  (void)finish();
-  EXPECT_EQ(machine.cause().status, Status::kMalformed);
+  run_malformed();
   EXPECT_EQ(machine.cause().peer, 1u);
 }
 
@@ -322,8 +304,7 @@ TEST_F(MachineTest, OperationsKeepTheirPace) {
   program.actions[2].pace_ref = 2;
   ASSERT_EQ(check_program(program), Status::kOk);
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run();
 }
 
 TEST_F(MachineTest, AtMost255OperationsOfAnActionShareAStep) {
@@ -334,12 +315,9 @@ TEST_F(MachineTest, AtMost255OperationsOfAnActionShareAStep) {
   program.counts[4].a = 255;
   ASSERT_EQ(check_program(program), Status::kOk);
   init();
-  ASSERT_EQ(start(), Status::kOk);
-  EXPECT_EQ(finish(), Status::kOk);
+  run();
   program.counts[4].a = 256;
-  ASSERT_EQ(start(), Status::kOk);
-  (void)finish();
-  EXPECT_EQ(machine.cause().status, Status::kMalformed);
+  run_malformed();
 }
 
 TEST_F(MachineTest, APaceThatFallsOrLeavesItsPhaseEndsTheCollective) {
@@ -348,9 +326,7 @@ TEST_F(MachineTest, APaceThatFallsOrLeavesItsPhaseEndsTheCollective) {
   init();
   program.actions[2].pace_ref = 3;  // i mod 2
   ASSERT_EQ(check_program(program), Status::kOk);
-  ASSERT_EQ(start(), Status::kOk);
-  (void)finish();
-  EXPECT_EQ(machine.cause().status, Status::kMalformed);
+  run_malformed();
   Machine other;
   MachineConfig config;
   config.deadline_ns = kD;

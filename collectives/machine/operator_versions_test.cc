@@ -25,9 +25,7 @@ std::vector<Operator> all_operators() {
   std::vector<Operator> all;
   for (std::uint8_t type = 0; type < static_cast<std::uint8_t>(Type::kCustom); ++type) {
     for (std::uint8_t op = 1; op < static_cast<std::uint8_t>(Op::kCustom); ++op) {
-      Operator one;
-      one.op = static_cast<Op>(op);
-      one.type = static_cast<Type>(type);
+      Operator one{.op = static_cast<Op>(op), .type = static_cast<Type>(type)};
       if (can_combine(one)) all.push_back(one);
     }
   }

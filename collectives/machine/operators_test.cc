@@ -189,10 +189,7 @@ TEST(Locations, AssociateAndCommute) {
 TEST(Operators, WhatGoesTogether) {
   for (int type = 0; type <= 17; ++type) {
     for (int op = 0; op <= 10; ++op) {
-      Operator oper;
-      oper.op = static_cast<Op>(op);
-      oper.type = static_cast<Type>(type);
-      oper.element_bytes = 3;
+      Operator oper{.op = static_cast<Op>(op), .type = static_cast<Type>(type), .element_bytes = 3};
       const bool custom = oper.op == Op::kCustom;
       const bool integer = type >= 1 && type <= 8;
       const bool floating = type >= 9 && type <= 12;
@@ -212,9 +209,7 @@ TEST(Operators, WhatGoesTogether) {
 TEST(Operators, SizesAndNames) {
   const std::uint32_t sizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 8, 16, 16, 5};
   for (int i = 0; i <= 17; ++i) {
-    Operator op;
-    op.type = static_cast<Type>(i);
-    op.element_bytes = 5;
+    Operator op{.type = static_cast<Type>(i), .element_bytes = 5};
     EXPECT_EQ(element_bytes(op), sizes[i]);
     Type type = Type::kCustom;
     EXPECT_TRUE(parse_type(type_name(op.type), type));
@@ -242,9 +237,7 @@ TEST(Operators, SizesAndNames) {
 
 TEST(Operators, InPlaceEitherWayAndAnyLength) {
   for (const Type type : {Type::kF32, Type::kI16, Type::kF64, Type::kU8}) {
-    Operator op;
-    op.op = Op::kSum;
-    op.type = type;
+    Operator op{.op = Op::kSum, .type = type};
     const std::uint32_t size = element_bytes(op);
     for (std::uint64_t count = 0; count < 70; ++count) {
       // One element after an aligned address, as blocks are.

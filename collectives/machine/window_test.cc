@@ -269,9 +269,7 @@ void run_one(unsigned seed, Seen& seen) {
   std::vector<std::uint32_t> program_link(peers.size());  // the program's link, by the endpoint's
   for (std::size_t link = 0; link < peers.size(); ++link) program_link[link] = peers[link] - 1;
 
-  Operator op;
-  op.op = Op::kCustom;
-  op.type = Type::kU8;
+  Operator op{.op = Op::kCustom, .type = Type::kU8};
   struct Call {
     Judge* judge;
   } call{};

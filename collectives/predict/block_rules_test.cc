@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::predict {

@@ -3,7 +3,6 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/read_file.h"
 #include "collectives/predict/model.h"
@@ -136,10 +135,10 @@ class ModelReader {
                              ? "0 for the first line"
                              : "more than " + std::to_string(cost.lines.back().from_bytes)));
     }
-    CostLine read;
-    read.from_bytes = line.from_bytes();
-    read.alpha_ps = checked("alpha_ps", line.alpha_ps(), kMaxTimePs, where);
-    read.beta_fs = checked("beta_fs_per_byte", line.beta_fs_per_byte(), kMaxFsPerByte, where);
+    CostLine read{
+        .from_bytes = line.from_bytes(),
+        .alpha_ps = checked("alpha_ps", line.alpha_ps(), kMaxTimePs, where),
+        .beta_fs = checked("beta_fs_per_byte", line.beta_fs_per_byte(), kMaxFsPerByte, where)};
     if (read.alpha_ps == 0 && read.beta_fs == 0) {
       refuse(where, name + ": alpha and beta are 0; expected a time above 0");
     }

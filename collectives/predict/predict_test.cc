@@ -22,12 +22,11 @@ struct Schedule {
 Schedule make(const char* spec, Collective collective, const char* name,
               std::uint32_t run_length = 0) {
   Schedule schedule{or_throw(topology::parse(spec)), {}};
-  CollectiveParameters parameters;
-  parameters.ranks = schedule.topology->ranks();
-  parameters.topology_digest = schedule.topology->digest();
-  parameters.blocks = &kBlocks;
-  parameters.run_length = run_length;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters{.ranks = schedule.topology->ranks(),
+                                  .topology_digest = schedule.topology->digest(),
+                                  .blocks = &kBlocks,
+                                  .blocks_count = 1,
+                                  .run_length = run_length};
   schedule.programs.resize(parameters.ranks);
   for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
     EXPECT_EQ(find_algorithm(collective, name)->generate(parameters, rank, schedule.programs[rank]),

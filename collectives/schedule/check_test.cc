@@ -20,6 +20,15 @@ struct Break {
   Status expected = Status::kMalformed;
 };
 
+// Breaks `valid` in each way alone.
+void expect_each(const OwnedProgram& valid, const std::vector<Break>& breaks) {
+  for (const Break& broken : breaks) {
+    OwnedProgram program = valid;
+    broken.apply(program);
+    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
+  }
+}
+
 // Returns an enumerator with any value, as decoding may produce it.
 template <typename Enum>
 void force(Enum& value, std::uint8_t number) {
@@ -173,7 +182,7 @@ OwnedProgram program_with_runs() {
 
 TEST(CheckProgram, TakesRunsWhereAMessageIsOneBlock) {
   ASSERT_EQ(check_program(program_with_runs()), Status::kOk);
-  const Break breaks[] = {
+  const std::vector<Break> breaks = {
       {"a block rule", [](Program& p) { p.blocks[0].block_bytes = 1 << 30; }},
       {"two rules",
        [](Program& p) {
@@ -189,11 +198,7 @@ TEST(CheckProgram, TakesRunsWhereAMessageIsOneBlock) {
          p.actions[0].into.slot_ref = 1;
        }},
   };
-  for (const Break& broken : breaks) {
-    OwnedProgram program = program_with_runs();
-    broken.apply(program);
-    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
-  }
+  expect_each(program_with_runs(), breaks);
 }
 
 // A run may pass the last segment, in scratch. Without a block each per segment and rank there is
@@ -206,7 +211,7 @@ TEST(CheckProgram, RotatedScratchIsForOneBlockPerSegmentAndRank) {
   ASSERT_EQ(check_program(valid), Status::kMalformed);
   valid.required_features = kRotatedScratch;
   ASSERT_EQ(check_program(valid), Status::kOk);
-  const Break breaks[] = {
+  const std::vector<Break> breaks = {
       {"past the segments of the input", [](Program& p) { p.actions[3].a.segment_ref = 3; }},
       {"a segment that does not exist", [](Program& p) { p.indices[3].base = 3; }},
       {"a segment below 0", [](Program& p) { p.indices[3].base = -1; }},
@@ -223,11 +228,7 @@ TEST(CheckProgram, RotatedScratchIsForOneBlockPerSegmentAndRank) {
          p.phases[0].actions = 1;
        }},
   };
-  for (const Break& broken : breaks) {
-    OwnedProgram program = valid;
-    broken.apply(program);
-    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
-  }
+  expect_each(valid, breaks);
   // The router's one action uses scratch only.
   OwnedProgram router = valid;
   breaks[7].apply(router);
@@ -287,11 +288,7 @@ TEST(CheckProgram, TablesLieInTheirEntries) {
       {"to the end", [](Program& p) { p.terms[0].mod = 5; }, Status::kOk},
       {"all", [](Program& p) { p.terms[0].table = 1, p.terms[0].mod = 6; }, Status::kOk},
   };
-  for (const Break& broken : breaks) {
-    OwnedProgram program = sample_program_with_table();
-    broken.apply(program);
-    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
-  }
+  expect_each(sample_program_with_table(), breaks);
 }
 
 // The tables that a pace reads.
@@ -326,14 +323,8 @@ TEST(CheckProgram, AcceptsTheSample) {
 }
 
 TEST(CheckProgram, RefusesEveryBrokenRule) {
-  std::vector<Break> breaks = header_breaks();
-  for (auto& more : {table_breaks(), action_breaks()}) {
-    breaks.insert(breaks.end(), more.begin(), more.end());
-  }
-  for (const Break& broken : breaks) {
-    OwnedProgram program = sample_program();
-    broken.apply(program);
-    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
+  for (const auto& breaks : {header_breaks(), table_breaks(), action_breaks()}) {
+    expect_each(sample_program(), breaks);
   }
 }
 

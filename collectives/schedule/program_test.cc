@@ -54,52 +54,50 @@ TEST(PhaseSteps, AddsPhasesAndTakesNegativeOnesAsEmpty) {
   EXPECT_EQ(phase_steps(program, 6), 7);
 }
 
-Status layout_of(const Program& program, std::uint64_t count, std::uint32_t element_bytes,
-                 Layout& layout) {
-  return make_layout(program, count, element_bytes, layout);
+// The sample for any number of blocks.
+OwnedProgram any_blocks() {
+  OwnedProgram program = sample_program();
+  program.residue_mod = program.residue = 0;
+  return program;
 }
 
 TEST(Layout, TakesTheLastRuleThatBegins) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   Layout layout;
-  ASSERT_EQ(layout_of(program, 4095, 1, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 4095, 1, layout), Status::kOk);
   EXPECT_EQ(layout.segment_elements, 2048u);
   EXPECT_EQ(layout.blocks, 32u);
-  ASSERT_EQ(layout_of(program, 4096, 1, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 4096, 1, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 2u);
-  ASSERT_EQ(layout_of(program, 1024, 4, layout),
-            Status::kOk);  // 4096 bytes, 256 elements per block
+  // 4096 bytes, 256 elements per block
+  ASSERT_EQ(make_layout(program, 1024, 4, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 2u);
   EXPECT_EQ(layout.block_elements, 256u);
   EXPECT_EQ(slot_bytes(layout), 1024u);
 }
 
 TEST(Layout, OfNothingIsOneEmptyBlockASegment) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   Layout layout;
-  ASSERT_EQ(layout_of(program, 0, 8, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 0, 8, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 1u);
   EXPECT_EQ(block_span(layout, 1, 0).bytes, 0u);
   EXPECT_EQ(slot_bytes(layout), 0u);
 }
 
 TEST(Layout, BlockBytesZeroIsOneBlock) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   program.blocks_count = 1;
   program.blocks[0].block_bytes = 0;
   Layout layout;
-  ASSERT_EQ(layout_of(program, 1u << 30, 8, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 1u << 30, 8, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 1u);
 }
 
 TEST(Layout, ElementsLongerThanABlockTravelAlone) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   Layout layout;
-  ASSERT_EQ(layout_of(program, 4, 100, layout), Status::kOk);  // blocks of 64 bytes
+  ASSERT_EQ(make_layout(program, 4, 100, layout), Status::kOk);  // blocks of 64 bytes
   EXPECT_EQ(layout.blocks, 2u);
   EXPECT_EQ(layout.block_elements, 1u);
 }
@@ -107,14 +105,14 @@ TEST(Layout, ElementsLongerThanABlockTravelAlone) {
 TEST(Layout, RefusesWhatItCannotCut) {
   OwnedProgram program = sample_program();
   Layout layout;
-  EXPECT_EQ(layout_of(program, 1, 0, layout), Status::kBadArgument);
-  EXPECT_EQ(layout_of(program, kMaxMessageBytes + 1, 1, layout), Status::kTooLarge);
-  EXPECT_EQ(layout_of(program, ~0ull, 8, layout), Status::kTooLarge);
+  EXPECT_EQ(make_layout(program, 1, 0, layout), Status::kBadArgument);
+  EXPECT_EQ(make_layout(program, kMaxMessageBytes + 1, 1, layout), Status::kTooLarge);
+  EXPECT_EQ(make_layout(program, ~0ull, 8, layout), Status::kTooLarge);
   program.blocks_count = 1;
   program.blocks[0].block_bytes = 1;  // N = 2^39
-  EXPECT_EQ(layout_of(program, kMaxMessageBytes, 1, layout), Status::kTooLarge);
+  EXPECT_EQ(make_layout(program, kMaxMessageBytes, 1, layout), Status::kTooLarge);
   program.segments = 0;
-  EXPECT_EQ(layout_of(program, 1, 1, layout), Status::kMalformed);
+  EXPECT_EQ(make_layout(program, 1, 1, layout), Status::kMalformed);
 }
 
 OwnedProgram any_cut() {
@@ -157,31 +155,29 @@ TEST(Layout, BlocksPartitionTheMessage) {
 
 // A slot has the length of the longest block, so consecutive slots are one piece of memory.
 TEST(Layout, SlotsArePacked) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   Layout layout;
-  ASSERT_EQ(layout_of(program, 5, 3, layout), Status::kOk);  // two segments, of 3 and 2 elements
+  ASSERT_EQ(make_layout(program, 5, 3, layout), Status::kOk);  // two segments, of 3 and 2 elements
   EXPECT_EQ(slot_bytes(layout), 9u);
 }
 
 TEST(Layout, ARunIsAllItsSegments) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   program.blocks_count = 1;
   program.blocks[0].block_bytes = 0;
   program.segments = 4;
   Layout layout;
-  ASSERT_EQ(layout_of(program, 10, 2, layout), Status::kOk);  // of 3, 3, 3, 1
+  ASSERT_EQ(make_layout(program, 10, 2, layout), Status::kOk);  // of 3, 3, 3, 1
   EXPECT_EQ(block_span(layout, 1, 0, 2).offset, 6u);
   EXPECT_EQ(block_span(layout, 1, 0, 2).bytes, 12u);
   EXPECT_EQ(block_span(layout, 0, 0, 4).bytes, 20u);
   EXPECT_EQ(block_span(layout, 2, 0, 2).elements, 4u);
   EXPECT_EQ(block_span(layout, 3, 0, 2).bytes, 0u) << "past the last segment";
-  ASSERT_EQ(layout_of(program, 5, 2, layout), Status::kOk);  // of 2, 2, 1, 0
+  ASSERT_EQ(make_layout(program, 5, 2, layout), Status::kOk);  // of 2, 2, 1, 0
   EXPECT_EQ(block_span(layout, 2, 0, 2).bytes, 2u);
   EXPECT_EQ(block_span(layout, 3, 0, 1).bytes, 0u);
   program.blocks[0].block_bytes = 2;
-  ASSERT_EQ(layout_of(program, 10, 2, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 10, 2, layout), Status::kOk);
   EXPECT_EQ(block_span(layout, 0, 0, 2).bytes, 0u) << "several blocks a segment";
 }
 
@@ -197,7 +193,7 @@ TEST(Layout, AreasOfRotatedScratchArePacked) {
     const auto count = *rc::gen::inRange<std::uint64_t>(0, 30);
     const auto area = *rc::gen::inRange<std::uint32_t>(0, 20);
     Layout layout;
-    RC_ASSERT(layout_of(program, count, 3, layout) == Status::kOk);
+    RC_ASSERT(make_layout(program, count, 3, layout) == Status::kOk);
     std::uint64_t next = area * slot_bytes(layout);
     for (std::uint32_t position = 0; position < program.ranks; ++position) {
       const std::uint32_t segment = (program.node + position) % program.ranks;
@@ -220,30 +216,28 @@ TEST(Layout, AreasOfRotatedScratchArePacked) {
 }
 
 TEST(Layout, CountsOfOneRankAreMultiplied) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   program.segments = program.ranks;
   program.collective = Collective::kAllgather;
   Layout layout;
-  ASSERT_EQ(layout_of(program, 100, 4, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 100, 4, layout), Status::kOk);
   EXPECT_EQ(layout.count, 300u);
   EXPECT_EQ(layout.segment_elements, 100u);
   EXPECT_EQ(layout.blocks, 7u) << "1200 bytes in all: blocks of 64";
-  ASSERT_EQ(layout_of(program, 400, 4, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 400, 4, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 2u) << "4800 bytes in all: blocks of 1024";
   EXPECT_EQ(block_span(layout, 2, 1).offset, 2 * 1600u + 800);
-  EXPECT_EQ(layout_of(program, kMaxMessageBytes / 3 + 1, 1, layout), Status::kTooLarge);
-  EXPECT_EQ(layout_of(program, ~0ull, 1, layout), Status::kTooLarge);
+  EXPECT_EQ(make_layout(program, kMaxMessageBytes / 3 + 1, 1, layout), Status::kTooLarge);
+  EXPECT_EQ(make_layout(program, ~0ull, 1, layout), Status::kTooLarge);
 }
 
 TEST(Layout, ABarrierHasNoElements) {
-  OwnedProgram program = sample_program();
-  program.residue_mod = program.residue = 0;
+  OwnedProgram program = any_blocks();
   program.collective = Collective::kBarrier;
   Layout layout;
-  ASSERT_EQ(layout_of(program, 0, 1, layout), Status::kOk);
+  ASSERT_EQ(make_layout(program, 0, 1, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, 1u);
-  EXPECT_EQ(layout_of(program, 1, 1, layout), Status::kBadArgument);
+  EXPECT_EQ(make_layout(program, 1, 1, layout), Status::kBadArgument);
 }
 
 struct Extents {
@@ -268,7 +262,7 @@ TEST(BufferExtent, IsWhatTheTableSays) {
     program.nodes = 4;
     Layout layout;
     const std::uint64_t count = row.collective == Collective::kBarrier ? 0 : 7;
-    ASSERT_EQ(layout_of(program, count, 2, layout), Status::kOk);
+    ASSERT_EQ(make_layout(program, count, 2, layout), Status::kOk);
     const std::uint64_t whole = counts_per_rank(row.collective) ? 42 : 14;
     for (program.node = 0; program.node < 4; ++program.node) {
       const char* expected = program.node == 3 ? "--" : program.node == 0 ? row.root : row.other;

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "espalier/collectives/schedule/program.h"
-
 namespace espalier {
 
 // Maximum rows on boards; a board's description may state less. A test compares

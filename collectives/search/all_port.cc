@@ -26,7 +26,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collectives/lower/timed.h"

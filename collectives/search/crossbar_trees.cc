@@ -304,11 +304,11 @@ Result<Programs> search(const Variant& variant, Collective collective,
   }
   const std::uint32_t run_length = std::min(longest, fractional_run_length(parameters));
   const FractionalForest forest = variant.lay_out(shape.crossbar, parameters.root, run_length);
-  const Outline outline{.collective = collective,
+  const Broadcast broadcast =
+      forest.broadcast({.collective = collective,
                         .algorithm = variant.name,
                         .needs_commutative = reduces,
-                        .contention = several ? variant.contention : ContentionGuarantee::kAsync};
-  const Broadcast broadcast = forest.broadcast(outline);
+                        .contention = several ? variant.contention : ContentionGuarantee::kAsync});
   return reduces ? write_reduce(parameters, broadcast) : write_broadcast(parameters, broadcast);
 }
 

@@ -69,10 +69,7 @@ std::uint32_t FractionalForest::depth() const {
 }
 
 Broadcast FractionalForest::broadcast(const Outline& outline) const {
-  Broadcast broadcast;
-  broadcast.outline = outline;
-  broadcast.period = run_length + 1;
-  broadcast.every = run_length;
+  Broadcast broadcast{.outline = outline, .period = run_length + 1, .every = run_length};
   broadcast.steps.a = static_cast<std::int32_t>(depth()) - 2;
   broadcast.steps.b = 1;
   broadcast.steps.c = 1;

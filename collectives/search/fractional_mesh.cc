@@ -65,11 +65,11 @@ Result<Programs> fractional_mesh(const topology::Topology& topology,
     return fail(who + "root " + std::to_string(parameters.root) + " with " + embedding.name +
                 "; expected root " + std::to_string(embedding.node_of.front()));
   }
-  const Outline outline{.collective = reduces ? Collective::kReduce : Collective::kBroadcast,
-                        .algorithm = "fractional-mesh",
-                        .needs_commutative = reduces,
-                        .contention = ContentionGuarantee::kSlot};
-  const Broadcast broadcast = forest_of(embedding).broadcast(outline);
+  const Broadcast broadcast = forest_of(embedding).broadcast(
+      {.collective = reduces ? Collective::kReduce : Collective::kBroadcast,
+       .algorithm = "fractional-mesh",
+       .needs_commutative = reduces,
+       .contention = ContentionGuarantee::kSlot});
   return reduces ? write_reduce(parameters, broadcast) : write_broadcast(parameters, broadcast);
 }
 

@@ -60,9 +60,7 @@ Result<NetworkTree> tree_over(const topology::Topology& topology, const Neighbou
                               std::uint32_t root) {
   std::vector<std::uint32_t> order;
   const std::vector<std::uint32_t> distances = distances_from(neighbours, root, order);
-  NetworkTree tree;
-  tree.root = root;
-  tree.depth = furthest_rank(topology, distances);
+  NetworkTree tree{.root = root, .depth = furthest_rank(topology, distances)};
   if (tree.depth == kUnreached) {
     return fail(topology.title() + ": expected links in both directions between all ranks");
   }

@@ -19,9 +19,9 @@ struct NetworkTree {
     std::vector<std::uint32_t> children;  // by their first ranks
   };
   std::uint32_t root = 0;
-  std::uint32_t depth = 0;  // of the deepest rank
-  bool keeps_order = true;  // the ranks at and below each node are consecutive
-  std::vector<Node> nodes;  // all nodes of the topology
+  std::uint32_t depth = 0;       // of the deepest rank
+  bool keeps_order = true;       // the ranks at and below each node are consecutive
+  std::vector<Node> nodes = {};  // all nodes of the topology
 };
 
 // Returns the tree over the links that have both directions, with the fewest links from `root` to

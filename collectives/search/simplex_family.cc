@@ -179,14 +179,12 @@ void expand(std::uint32_t pattern, Numbers& numbers, SimplexFamily& family) {
   for (const Partial& choice : choices(family.patterns[pattern])) {
     PassingSteps steps{};
     if (!passed_right(choice.receives, choice.slots.data(), steps)) continue;
-    Passing passing;
-    passing.slots = choice.slots;
-    passing.down = numbers.of(pattern_of(choice.receives[run_length]));
-    passing.right = numbers.of(pattern_of(steps.right));
-    passing.down_delay = choice.receives[run_length][0];
-    passing.right_delay = steps.right[0];
-    passing.last_arrival = choice.receives[run_length - 1][0];
-    add_passing(passings, passing);
+    add_passing(passings, {.slots = choice.slots,
+                           .down = numbers.of(pattern_of(choice.receives[run_length])),
+                           .right = numbers.of(pattern_of(steps.right)),
+                           .down_delay = choice.receives[run_length][0],
+                           .right_delay = steps.right[0],
+                           .last_arrival = choice.receives[run_length - 1][0]});
   }
   family.passings.resize(family.patterns.size());
   family.passings[pattern] = std::move(passings);

@@ -38,7 +38,7 @@ struct Broadcast {
   std::uint32_t every = 1;  // blocks per period; first < every
   Count steps{};
   bool whole_runs = false;  // N is rounded up to a multiple of `every`
-  std::vector<Stream> streams;
+  std::vector<Stream> streams = {};
 };
 
 // Returns the programs of all ranks. Error: a program's tables are too small.

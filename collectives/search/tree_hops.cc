@@ -1,7 +1,6 @@
 #include "collectives/search/tree_hops.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "espalier/internal/base/arithmetic.h"
 

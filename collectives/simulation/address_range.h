@@ -5,7 +5,6 @@
 
 #include <sys/mman.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <new>
 
@@ -35,10 +34,9 @@ class AddressRange {
       end += padded(bytes);
       return begin;
     };
-    Buffers buffers;
-    buffers.input = next(buffer_bytes(program, layout, Buffer::kInput));
-    buffers.output = next(buffer_bytes(program, layout, Buffer::kOutput));
-    buffers.scratch_bytes = scratch_needed(program, layout);
+    Buffers buffers{.input = next(buffer_bytes(program, layout, Buffer::kInput)),
+                    .output = next(buffer_bytes(program, layout, Buffer::kOutput)),
+                    .scratch_bytes = scratch_needed(program, layout)};
     buffers.scratch = next(buffers.scratch_bytes);
     return buffers;
   }

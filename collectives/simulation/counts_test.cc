@@ -35,13 +35,10 @@ std::vector<Vector> count_vectors(std::uint64_t entries, unsigned seed) {
 }
 
 Job job_of(const Algorithm& algorithm, unsigned seed) {
-  Job job;
-  job.collective = algorithm.collective;
-  job.algorithm = algorithm.name;
-  job.op.op = Op::kSum;
-  job.op.type = seed % 2 == 0 ? Type::kI32 : Type::kU8;
-  job.seed = seed;
-  return job;
+  return {.collective = algorithm.collective,
+          .algorithm = algorithm.name,
+          .op = {.op = Op::kSum, .type = seed % 2 == 0 ? Type::kI32 : Type::kU8},
+          .seed = seed};
 }
 
 JobCluster::Options options_of(unsigned seed) {
@@ -212,18 +209,13 @@ class CountsStart : public ::testing::Test {
     sim::Network network(model_for(programs[0]), sim::complete_links(programs[0].ranks));
     Machine machine;
     EXPECT_EQ(machine.init(network.endpoint(0), MachineConfig()), Status::kOk);
-    Operator op;
-    op.op = Op::kSum;
-    op.type = Type::kU8;
-    return machine.start(programs[0], {memory, memory + 4096, memory + 8192, 4096}, op, counts);
+    return machine.start(programs[0], {memory, memory + 4096, memory + 8192, 4096},
+                         {.op = Op::kSum, .type = Type::kU8}, counts);
   }
   static Programs make(Collective collective, const char* algorithm, std::uint32_t ranks = 4) {
     const BlockRule blocks = {0, 0};
-    CollectiveParameters parameters;
-    parameters.ranks = ranks;
-    parameters.blocks = &blocks;
-    parameters.blocks_count = 1;
-    return programs_of(*find_algorithm(collective, algorithm), parameters);
+    return programs_of(*find_algorithm(collective, algorithm),
+                       {.ranks = ranks, .blocks = &blocks, .blocks_count = 1});
   }
 
   alignas(16) std::uint8_t memory[12288] = {};
@@ -328,10 +320,7 @@ TEST_F(CountsStart, AnAllToAllThatPassesPartsOnIsRefused) {
 TEST_F(CountsStart, EmptyPartsOfAnAllToAllAreNotSent) {
   constexpr std::uint32_t kRanks = 6;
   const BlockRule blocks = {0, 16};
-  CollectiveParameters parameters;
-  parameters.ranks = kRanks;
-  parameters.blocks = &blocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters{.ranks = kRanks, .blocks = &blocks, .blocks_count = 1};
   const Algorithm& algorithm = *find_algorithm(Collective::kAllToAll, "pairwise");
   const Programs programs = programs_of(algorithm, parameters);
   Job job = job_of(algorithm, 2);

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "hal/sim/node_order.h"
+#include "hal/sim/containers.h"
 
 namespace espalier::sim {
 namespace {

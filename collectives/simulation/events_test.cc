@@ -35,12 +35,10 @@ struct Logs {
 };
 
 Job job_of(const Programs& programs, const CollectiveParameters& parameters) {
-  Job job;
-  job.collective = programs[0].collective;
-  job.programs = &programs;
-  job.root = parameters.root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
+  Job job{.collective = programs[0].collective,
+          .programs = &programs,
+          .root = parameters.root,
+          .op = {.op = Op::kSum, .type = Type::kI32}};
   job.count = count_of_blocks(programs[0], job.op, 5);
   return job;
 }
@@ -76,12 +74,11 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
   std::size_t compared = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (const std::uint32_t ranks : {2u, 9u}) {
-      CollectiveParameters parameters;
-      parameters.ranks = ranks;
-      parameters.root = ranks / 2;
-      parameters.run_length = 2;
-      parameters.blocks = &kBlocks;
-      parameters.blocks_count = 1;
+      CollectiveParameters parameters{.ranks = ranks,
+                                      .root = ranks / 2,
+                                      .blocks = &kBlocks,
+                                      .blocks_count = 1,
+                                      .run_length = 2};
       if (algorithm.where == Where::kFatTree) {
         parameters.arity = ranks == 2 ? 2 : 3;
         parameters.height = ranks == 2 ? 1 : 2;

@@ -12,13 +12,10 @@ namespace {
 constexpr std::uint64_t kDeadline = 1'000'000;  // D: 1 ms of virtual time
 
 Job job_of(Collective collective, const char* algorithm, std::uint64_t count) {
-  Job job;
-  job.collective = collective;
-  job.algorithm = algorithm;
-  job.count = count;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
-  return job;
+  return {.collective = collective,
+          .algorithm = algorithm,
+          .count = count,
+          .op = {.op = Op::kSum, .type = Type::kI32}};
 }
 const Job kBroadcast = job_of(Collective::kBroadcast, "two-tree", 2000);
 const Job kReduce = job_of(Collective::kReduce, "chain", 2000);
@@ -187,8 +184,7 @@ TEST(Mismatch, OneMoreCollectiveStalls) {
   cluster.give_all({kReduce, kReduce});
   cluster.give(2, {kReduce});
   cluster.drive(20 * kDeadline);
-  const Cause cause = common_cause(cluster);
-  EXPECT_EQ(cause.status, Status::kStalled);
+  EXPECT_EQ(common_cause(cluster).status, Status::kStalled);
 }
 
 // ---- death ----
@@ -248,12 +244,8 @@ TEST(Death, WithACountForEachRank) {
 
 TEST(Death, OfALeafOrARouter) {
   const BlockRule blocks = {0, 64};
-  CollectiveParameters parameters;
-  parameters.ranks = 9;
-  parameters.arity = 3;
-  parameters.height = 2;
-  parameters.blocks = &blocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters{
+      .ranks = 9, .blocks = &blocks, .blocks_count = 1, .arity = 3, .height = 2};
   for (const Collective collective : {Collective::kBroadcast, Collective::kAllgather}) {
     const Algorithm* algorithm = find_algorithm(collective, "leaf");
     ASSERT_NE(algorithm, nullptr);

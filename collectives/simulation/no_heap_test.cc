@@ -95,9 +95,7 @@ struct World {
   Status run_one(const Algorithm& algorithm, std::uint64_t count) {
     CollectiveParameters parameters;
     parameters.ranks = kRanks;
-    Operator op;
-    op.op = Op::kSum;
-    op.type = Type::kF32;
+    Operator op{.op = Op::kSum, .type = Type::kF32};
     for (auto& node : nodes) {
       const auto me = static_cast<std::uint32_t>(&node - nodes.data());
       Status status = algorithm.generate(parameters, me, node.program);

@@ -21,10 +21,7 @@ constexpr std::uint64_t kBytes = 64 * 2 * 20;
 struct Broadcasts {
   explicit Broadcasts(const char* algorithm, std::uint32_t ranks = kRanks) {
     const Algorithm* one = find_algorithm(Collective::kBroadcast, algorithm);
-    CollectiveParameters parameters;
-    parameters.ranks = ranks;
-    parameters.blocks = &kBlocks;
-    parameters.blocks_count = 1;
+    CollectiveParameters parameters{.ranks = ranks, .blocks = &kBlocks, .blocks_count = 1};
     for (std::uint32_t node = 0; node < ranks; ++node) {
       auto& program = all.emplace_back(std::make_unique<Program>());
       EXPECT_EQ(one->generate(parameters, node, *program), Status::kOk);

@@ -13,12 +13,7 @@
 namespace espalier::testing {
 namespace {
 
-Operator operator_of(Op op, Type type) {
-  Operator result;
-  result.op = op;
-  result.type = type;
-  return result;
-}
+Operator operator_of(Op op, Type type) { return {.op = op, .type = type}; }
 
 // Algorithms that write an output before they have read all input at the same address.
 bool in_place(const Job& job) {
@@ -27,13 +22,11 @@ bool in_place(const Job& job) {
 }
 
 CollectiveParameters parameters_of(const Job& job, std::uint32_t ranks) {
-  CollectiveParameters parameters;
-  parameters.ranks = ranks;
-  parameters.root = job.root;
-  parameters.run_length = job.run_length;
-  parameters.send_ticks = job.send_ticks;
-  parameters.latency_ticks = job.latency_ticks;
-  return parameters;
+  return {.ranks = ranks,
+          .root = job.root,
+          .run_length = job.run_length,
+          .send_ticks = job.send_ticks,
+          .latency_ticks = job.latency_ticks};
 }
 
 // All algorithms for any topology, with the operator if they reduce. Fractional trees have r = 2;
@@ -42,10 +35,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
   std::vector<Job> jobs;
   for (const Algorithm& one : algorithms()) {
     if (one.where != Where::kAnywhere) continue;
-    Job job;
-    job.collective = one.collective;
-    job.algorithm = one.name;
-    job.op = op;
+    Job job{.collective = one.collective, .algorithm = one.name, .op = op};
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
     jobs.push_back(job);
     Program program;
@@ -62,8 +52,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
 bool supports(const Job& job, std::uint32_t ranks) {
   const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
   Program program;
-  const CollectiveParameters parameters = parameters_of(job, ranks);
-  return algorithm->generate(parameters, 0, program) != Status::kUnsupported;
+  return algorithm->generate(parameters_of(job, ranks), 0, program) != Status::kUnsupported;
 }
 
 // Returns the jobs that this group can do with that number of elements, on machines with that
@@ -190,9 +179,7 @@ TEST(Results, ThousandsBackToBackOfMixedSizes) {
 TEST(Results, ABarrierHoldsAllUntilTheLastHasCome) {
   for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
     for (std::uint32_t last = 0; last < ranks; ++last) {
-      Job job;
-      job.collective = Collective::kBarrier;
-      job.algorithm = "dissemination";
+      Job job{.collective = Collective::kBarrier, .algorithm = "dissemination"};
       constexpr std::uint64_t kComes = 1'000'000;
       JobCluster cluster(ranks, JobCluster::Options());
       cluster.give_all({job});
@@ -229,13 +216,12 @@ void multiply(void* into, const void* a, const void* b, std::uint64_t count, voi
 
 // Every program that does not require a commuting operator.
 TEST(Results, MatricesAreMultipliedInRankOrder) {
-  Operator op;
-  op.op = Op::kCustom;
-  op.type = Type::kCustom;
-  op.element_bytes = sizeof(Matrix);
-  op.commutes = false;
-  op.custom = multiply;
-  op.custom_id = 22;
+  Operator op{.op = Op::kCustom,
+              .type = Type::kCustom,
+              .commutes = false,
+              .element_bytes = sizeof(Matrix),
+              .custom_id = 22,
+              .custom = multiply};
   std::set<std::string> ran;
   for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 13u, 16u, 23u, 31u, 40u}) {
     if (small_sample() && ranks > 16) break;

@@ -12,11 +12,7 @@ namespace {
 constexpr BlockRule kSmallBlocks = {0, 64};
 
 CollectiveParameters parameters_of(std::uint32_t ranks) {
-  CollectiveParameters parameters;
-  parameters.ranks = ranks;
-  parameters.blocks = &kSmallBlocks;
-  parameters.blocks_count = 1;
-  return parameters;
+  return {.ranks = ranks, .blocks = &kSmallBlocks, .blocks_count = 1};
 }
 
 // The programs of one algorithm, and a cluster that executes them.
@@ -61,14 +57,13 @@ void for_all_algorithms(Check check) {
 TEST(Run, GivesCorrectResultsWithAnyModel) {
   for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
     for (int variant = 0; variant < 8; ++variant) {
-      Model model;
-      model.one_port = variant % 2 == 0;
-      model.eager_copies = variant / 2 % 2 == 0;
-      model.jitter = variant / 4 == 0 ? 0 : 3;
-      model.seed = static_cast<std::uint64_t>(variant) + ranks;
-      model.eager_bytes = variant % 3 == 0 ? 0 : 64;
-      model.poison = true;
-      OneAlgorithm one(algorithm, parameters_of(ranks), model);
+      OneAlgorithm one(algorithm, parameters_of(ranks),
+                       {.one_port = variant % 2 == 0,
+                        .eager_bytes = variant % 3 == 0 ? 0 : 64,
+                        .eager_copies = variant / 2 % 2 == 0,
+                        .jitter = variant / 4 == 0 ? 0 : 3,
+                        .seed = static_cast<std::uint64_t>(variant) + ranks,
+                        .poison = true});
       for (const std::uint64_t count : {0u, 1u, 16u, 17u, 500u}) {
         one.start(count);
         const RunResult result = one.cluster.run();
@@ -119,10 +114,7 @@ TEST(Run, IsDeterministic) {
   const Algorithm* algorithm = find_algorithm(Collective::kAllreduce, "two-tree");
   ASSERT_NE(algorithm, nullptr);
   const auto seconds = [&](std::uint64_t seed) {
-    Model model;
-    model.jitter = 1;
-    model.seed = seed;
-    OneAlgorithm one(*algorithm, parameters_of(13), model);
+    OneAlgorithm one(*algorithm, parameters_of(13), {.jitter = 1, .seed = seed});
     one.start(1000);
     return one.cluster.run().seconds;
   };

@@ -15,12 +15,7 @@ namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
 
-Operator sum() {
-  Operator op;
-  op.op = Op::kSum;
-  op.type = Type::kI32;
-  return op;
-}
+Operator sum() { return {.op = Op::kSum, .type = Type::kI32}; }
 
 // Returns the lanes of the link between two nodes of a fat tree: the lower node's level determines
 // them.
@@ -45,9 +40,7 @@ void check_steps(const Algorithm& algorithm, const CollectiveParameters& paramet
   };
   for (const std::uint64_t blocks : {1u, 2u, 3u, 7u}) {
     for (const std::uint64_t missing : {0u, 5u}) {
-      Job job;
-      job.root = parameters.root;
-      job.op = sum();
+      Job job{.root = parameters.root, .op = sum()};
       job.count = count_of_blocks(programs[0], job.op, blocks, missing);
       const sim::RunResult result = run_in_lock_step(programs, job, model_for(programs[0], lanes));
       Layout layout;
@@ -64,9 +57,7 @@ void check_steps(const Algorithm& algorithm, const CollectiveParameters& paramet
       ASSERT_FALSE(::testing::Test::HasFailure()) << where;
     }
   }
-  Job job;
-  job.root = parameters.root;
-  job.op = sum();
+  Job job{.root = parameters.root, .op = sum()};
   job.count = count_of_blocks(programs[0], job.op, 5);
   JobCluster::Options options;
   options.model = model_for(programs[0], lanes);
@@ -84,11 +75,8 @@ TEST(Steps, AreAsClaimedAnywhere) {
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
         if (root >= ranks || (small_sample() && ranks > 11) || !sampled(turn++, 3)) continue;
-        CollectiveParameters parameters;
-        parameters.ranks = ranks;
-        parameters.root = root;
-        parameters.blocks = &kBlocks;
-        parameters.blocks_count = 1;
+        CollectiveParameters parameters{
+            .ranks = ranks, .root = root, .blocks = &kBlocks, .blocks_count = 1};
         check_steps(table[i], parameters);
         if (HasFailure()) return;
       }
@@ -101,11 +89,8 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
   static_assert(kMaxLinks >= 99);
   const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "pairwise");
   ASSERT_NE(algorithm, nullptr);
-  CollectiveParameters parameters;
-  parameters.ranks = 100;
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
-  const Programs programs = programs_of(*algorithm, parameters);
+  const Programs programs =
+      programs_of(*algorithm, {.ranks = 100, .blocks = &kBlocks, .blocks_count = 1});
   ASSERT_EQ(programs.size(), 100u);
   Job job;
   job.op = sum();
@@ -118,10 +103,7 @@ TEST(Steps, AreAsClaimedInThePostalModel) {
     if (!algorithm.takes_lambda) continue;
     for (std::uint32_t ranks = 2; ranks <= 40; ranks += small_sample() ? 9 : 3) {
       for (const auto& [send, latency] : {std::pair{1u, 2u}, {1u, 5u}, {2u, 3u}, {5u, 9u}}) {
-        CollectiveParameters parameters;
-        parameters.ranks = ranks;
-        parameters.root = ranks / 2;
-        parameters.window = 16;
+        CollectiveParameters parameters{.ranks = ranks, .root = ranks / 2, .window = 16};
         if (algorithm.takes_radix) parameters.radix = ranks % 5 == 1 ? 0 : ranks % 5;
         if (algorithm.takes_ratio && ranks % 2 == 0) {
           parameters.ratio_numerator = 1 + ranks % 5;
@@ -149,10 +131,7 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
                                {5, 1, {1}},    {2, 3, {1, 2, 4}}, {2, 3, {1, 2, 3}},
                                {3, 2, {1, 3}}, {4, 2, {1, 2}}};
     for (const auto& [arity, height, capacities] : kTrees) {
-      CollectiveParameters parameters;
-      parameters.arity = arity;
-      parameters.height = height;
-      parameters.capacities = capacities;
+      CollectiveParameters parameters{.arity = arity, .height = height, .capacities = capacities};
       for (std::uint32_t level = 0; level < height; ++level) parameters.ranks *= arity;
       parameters.blocks = &kBlocks;
       parameters.blocks_count = 1;

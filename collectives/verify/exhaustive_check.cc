@@ -1,20 +1,12 @@
-#include "collectives/verify/exhaustive_check.h"
-
 #include <algorithm>
 
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/claimed_bound.h"
-#include "collectives/verify/bounds/lower_bounds.h"
+#include "collectives/verify/methods.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/properties/form.h"
-#include "collectives/verify/properties/hazards.h"
-#include "collectives/verify/properties/instances.h"
-#include "collectives/verify/properties/links.h"
-#include "collectives/verify/properties/matching.h"
-#include "collectives/verify/properties/ports.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "collectives/verify/properties/size.h"
-#include "collectives/verify/properties/steps.h"
 #include "collectives/verify/report/counterexample.h"
 #include "collectives/verify/report/wait_cycle.h"
 #include "espalier/collectives/schedule/programs.h"

@@ -1,11 +1,7 @@
 // Property form alone, for what opens a schedule without proving it.
 
-#include <algorithm>
-
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/properties/form.h"
-#include "collectives/verify/properties/instances.h"
-#include "collectives/verify/properties/size.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -34,9 +30,7 @@ std::string form_error(const topology::Topology& topology, const Programs& progr
                        std::int64_t blocks) {
   const OwnedProgram common = programs(0);
   const std::uint32_t nodes = program_nodes(common);
-  ExpandedSchedule schedule;
-  schedule.topology = &topology;
-  schedule.common = &common;
+  ExpandedSchedule schedule{.topology = &topology, .common = &common};
   schedule.max_instances += kMaxExpandedPerNode * nodes;
   schedule.max_instances_total = schedule.max_instances;
   set_blocks(schedule, blocks);

@@ -1,7 +1,6 @@
 #include "espalier/collectives/verify/verify.h"
 
-#include "collectives/verify/every_n/periodic.h"
-#include "collectives/verify/exhaustive_check.h"
+#include "collectives/verify/methods.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {

@@ -5,7 +5,6 @@
 // open() copies the file. So other processes cannot change what was checked, or end the reader by
 // making the file shorter.
 
-#include <cstddef>
 #include <string>
 #include <vector>
 

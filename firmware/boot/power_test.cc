@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "firmware/boot/slots.h"
@@ -106,9 +107,9 @@ struct Lifetime {
   std::uint32_t confirmed = 0, installed = 0, counter = 0;
 };
 
-// Power fails at every operation, or at one `of` so many (tests/whole.h), with every kind of torn
-// write.
-void cut_everywhere(const Lifetime& born, std::uint32_t of = 1) {
+// Calls cut(operation) for every operation of a lifetime, or for one `of` so many (tests/whole.h).
+template <typename Cut>
+void at_operations(const Lifetime& born, std::uint32_t of, const Cut& cut) {
   Lifetime uncut = born;
   const int before = uncut.flash.operations();
   ASSERT_FALSE(uncut.lives_until_cut());
@@ -118,111 +119,92 @@ void cut_everywhere(const Lifetime& born, std::uint32_t of = 1) {
   for (int operation = 0; operation < operations; ++operation) {
     if (of > 1 && !sampled(static_cast<std::uint64_t>(operation), of)) continue;
     ++cuts;
+    cut(operation);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "operation " << operation;
+  }
+  std::printf("  power cut at %d of %d writes and erases\n", cuts, operations);
+}
+
+// Power fails at the operations, with every kind of torn write.
+void cut_everywhere(const Lifetime& born, std::uint32_t of) {
+  at_operations(born, of, [&](int operation) {
     for (const Tear tear : kTears) {
       for (std::uint32_t seed = 0; seed < (tear == Tear::kSomeBits ? 4u : 2u); ++seed) {
         Lifetime life = born;
         life.flash.cut(operation, tear, seed);
         ASSERT_TRUE(life.lives_until_cut());
         ASSERT_FALSE(life.lives_until_cut());
-        ASSERT_FALSE(testing::Test::HasFailure()) << "operation " << operation << ", tear "
-                                                  << static_cast<int>(tear) << ", seed " << seed;
+        ASSERT_FALSE(testing::Test::HasFailure())
+            << "tear " << static_cast<int>(tear) << ", seed " << seed;
       }
     }
-  }
-  std::printf("  power cut at %d of %d writes and erases\n", cuts, operations);
+  });
 }
 
-// Power fails at every operation, or at one `of` so many, then at every later one.
+// Power fails at the operations, then at every later one.
 void cut_twice(const Lifetime& born, std::uint32_t of) {
-  Lifetime whole = born;
-  const int before = whole.flash.operations();
-  ASSERT_FALSE(whole.lives_until_cut());
-  const int operations = whole.flash.operations() - before;
   std::uint64_t lives = 0;
-  int cuts = 0;
-  for (int operation = 0; operation < operations; ++operation) {
-    if (of > 1 && !sampled(static_cast<std::uint64_t>(operation), of)) continue;
-    ++cuts;
+  at_operations(born, of, [&](int operation) {
     for (const Tear tear : kTears) {
       Lifetime torn = born;
       torn.flash.cut(operation, tear, static_cast<std::uint32_t>(operation));
       ASSERT_TRUE(torn.lives_until_cut());
-      for (int again = 0;; ++again) {
+      bool is_cut = true;
+      for (int again = 0; is_cut; ++again) {
         for (const Tear then : kTears) {
           Lifetime life = torn;
           life.flash.cut(again, then, static_cast<std::uint32_t>(again));
           ++lives;
-          if (!life.lives_until_cut()) goto next;
+          is_cut = life.lives_until_cut();
+          if (!is_cut) break;
           ASSERT_FALSE(life.lives_until_cut());
           ASSERT_FALSE(testing::Test::HasFailure())
-              << "operation " << operation << ", tear " << static_cast<int>(tear) << ", then "
-              << again << ", tear " << static_cast<int>(then);
+              << "tear " << static_cast<int>(tear) << ", then " << again << ", tear "
+              << static_cast<int>(then);
         }
       }
-    next:;
     }
-  }
-  std::printf("  power cut at %d of %d writes and erases, then at each that follows: %llu lives\n",
-              cuts, operations, static_cast<unsigned long long>(lives));
+  });
+  std::printf("  then at each that follows: %llu lives\n", static_cast<unsigned long long>(lives));
 }
 
-TEST(Power, MayGoAtEveryWrite) {
-  Lifetime life(14, 512, 8, kTakesUnsigned, nullptr);
+// A node with its first image. `key`: it takes only images that this key signed. `bits`: those of a
+// counter of the board.
+Lifetime begun(std::uint32_t blocks, std::uint32_t block_bytes, std::uint32_t unit_bytes,
+               const SampleKey* key = nullptr, std::size_t bits = 0) {
+  Lifetime life(blocks, block_bytes, unit_bytes,
+                key != nullptr ? ed25519_authority(key->public_key) : kTakesUnsigned, key);
+  life.bits.assign(bits, false);
   life.begin();
-  cut_everywhere(life, small_sample() ? 5 : 1);
+  return life;
 }
 
-TEST(Power, MayGoAtEveryWriteOfSignedImages) {
+TEST(Power, MayGoAtEveryWriteAndBitOfACounter) {
   const SampleKey key(9);
-  Lifetime life(14, 512, 32, ed25519_authority(key.public_key), &key);
-  life.begin();
-  cut_everywhere(life, small_sample() ? 5 : 1);
+  for (const Lifetime& life :
+       {begun(14, 512, 8), begun(14, 512, 32, &key), begun(14, 512, 32, &key, 64)}) {
+    cut_everywhere(life, small_sample() ? 5 : 1);
+  }
 }
 
 // The flash of a board: bytes, block, unit.
-Lifetime signed_life(const std::uint32_t (&shape)[3], const SampleKey& key) {
-  return {shape[0] / shape[1], shape[1], shape[2], ed25519_authority(key.public_key), &key};
-}
-
-TEST(Power, MayGoAtEveryWriteOfTheMicrobit) {
+TEST(Power, MayGoAtEveryWriteOfABoard) {
   const SampleKey key(9);
-  Lifetime life = signed_life({ESPALIER_FLASH_OF_MICROBIT}, key);
-  life.begin();
-  cut_everywhere(life, small_sample() ? 400 : 100);
-}
-
-TEST(Power, MayGoAtEveryWriteOfVirtRv32) {
-  const SampleKey key(9);
-  Lifetime life = signed_life({ESPALIER_FLASH_OF_VIRT_RV32}, key);
-  life.begin();
-  cut_everywhere(life, small_sample() ? 400 : 100);
-}
-
-TEST(Power, MayGoAtEveryWriteAndBitOfACounterOfTheBoard) {
-  const SampleKey key(9);
-  Lifetime life(14, 512, 32, ed25519_authority(key.public_key), &key);
-  life.bits.assign(64, false);
-  life.begin();
-  cut_everywhere(life, small_sample() ? 5 : 1);
-}
-
-TEST(Power, MayGoTwiceWithACounterOfTheBoard) {
-  Lifetime life(14, 512, 64, kTakesUnsigned, nullptr);
-  life.bits.assign(8, false);
-  life.begin();
-  cut_twice(life, small_sample() ? 5 : 1);
+  for (const auto& [bytes, block, unit] :
+       {std::array<std::uint32_t, 3>{ESPALIER_FLASH_OF_MICROBIT}, {ESPALIER_FLASH_OF_VIRT_RV32}}) {
+    cut_everywhere(begun(bytes / block, block, unit, &key), small_sample() ? 400 : 100);
+  }
 }
 
 TEST(Power, MayGoTwice) {
-  Lifetime life(14, 512, 64, kTakesUnsigned, nullptr);
-  life.begin();
-  cut_twice(life, small_sample() ? 5 : 1);
+  for (const std::size_t bits : {0, 8}) {
+    cut_twice(begun(14, 512, 64, nullptr, bits), small_sample() ? 5 : 1);
+  }
 }
 
 // Power fails while the node boots its first image, for which there is no fall-back.
 TEST(Power, MayGoBeforeTheFirstConfirmation) {
-  Lifetime life(14, 512, 64, kTakesUnsigned, nullptr);
-  life.begin();
+  Lifetime life = begun(14, 512, 64);
   for (int again = 0; again < 3; ++again) {
     life.flash.cut(0, Tear::kSomeBits, static_cast<std::uint32_t>(again));
     ASSERT_TRUE(life.lives_until_cut());

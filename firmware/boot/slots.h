@@ -16,7 +16,6 @@
 // is the largest value in a log of records in flash, which has two blocks. It never decreases, but
 // someone who can write the flash can erase the log.
 
-#include <cstddef>
 #include <cstdint>
 
 #include "firmware/boot/flash.h"

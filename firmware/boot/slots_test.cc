@@ -38,12 +38,20 @@ class BootSlots : public testing::Test {
     }
     return status == Status::kOk ? slots_->finish(expectation_, acceptance_) : status;
   }
-  // Release 1 runs and is confirmed in slot 0; release 2 is installed in slot 1.
-  void update() {
-    ASSERT_EQ(boot(), Status::kNothingToBoot);
-    ASSERT_EQ(install(image(1, 1)), Status::kOk);
+  // Boots, and confirms the image, which runs well.
+  void run() {
     ASSERT_EQ(boot(), Status::kOk);
     ASSERT_EQ(slots_->confirm(), Status::kOk);
+  }
+  // Release 1 runs and is confirmed in slot 0.
+  void install_first() {
+    ASSERT_EQ(boot(), Status::kNothingToBoot);
+    ASSERT_EQ(install(image(1, 1)), Status::kOk);
+    run();
+  }
+  // Then release 2 is installed in slot 1.
+  void update() {
+    install_first();
     ASSERT_EQ(install(image(2, 1)), Status::kOk);
   }
   std::size_t slot_at(std::uint32_t slot) const { return whole_flash(flash_).slots[slot]; }
@@ -99,8 +107,7 @@ TEST_F(BootSlots, BootsTheNewestAndConfirmsIt) {
 
 TEST_F(BootSlots, OfEqualReleasesTheOneInstalledLater) {
   update();
-  ASSERT_EQ(boot(), Status::kOk);
-  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  run();
   ASSERT_EQ(install(image(2, 1)), Status::kOk);
   ASSERT_EQ(boot(), Status::kOk);
   EXPECT_EQ(report_.slot, 0u);
@@ -184,8 +191,7 @@ TEST_F(BootSlots, WhatTheNodeCannotUseFallsBack) {
 
 TEST_F(BootSlots, FinishRefusesWhatBootWould) {
   update();
-  ASSERT_EQ(boot(), Status::kOk);
-  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  run();
   const auto next_boot_status = [&] {
     const Status booted = boot();
     return booted == Status::kOk ? report_.slots[0].status : booted;
@@ -220,8 +226,7 @@ TEST_F(BootSlots, PiecesOfAnySize) {
 
 TEST_F(BootSlots, ConfirmingRaisesTheCounterAndRollBackIsRefused) {
   update();
-  ASSERT_EQ(boot(), Status::kOk);
-  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  run();
   ASSERT_EQ(install(image(3, 5)), Status::kOk);
   ASSERT_EQ(boot(), Status::kOk);
   EXPECT_EQ(slots_->counter(), 1u) << "not before it has run well";
@@ -244,14 +249,10 @@ class Attacked : public BootSlots {
   // Release 1 with counter 1 is confirmed, then release 2 with counter 2. Then someone writes the
   // flash: release 1 with the marks that it had, blank blocks of the counter.
   void roll_back() {
-    ASSERT_EQ(boot(), Status::kNothingToBoot);
-    ASSERT_EQ(install(image(1, 1)), Status::kOk);
-    ASSERT_EQ(boot(), Status::kOk);
-    ASSERT_EQ(slots_->confirm(), Status::kOk);
+    install_first();
     Bytes old = flash_.spoil();
     ASSERT_EQ(install(image(2, 2)), Status::kOk);
-    ASSERT_EQ(boot(), Status::kOk);
-    ASSERT_EQ(slots_->confirm(), Status::kOk);
+    run();
     ASSERT_EQ(slots_->counter(), 2u);
     std::fill_n(old.begin() + whole_flash(flash_).counters, 2 * 512, 0xff);
     flash_.spoil() = old;
@@ -286,8 +287,7 @@ TEST_F(Attacked, ACounterOfTheBoardLeavesTheFlashsAlone) {
   };
   const Bytes before = counters();
   update();
-  ASSERT_EQ(boot(), Status::kOk);
-  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  run();
   EXPECT_EQ(slots_->counter(), 1u);
   EXPECT_EQ(counters(), before);
 }
@@ -307,12 +307,10 @@ TEST_F(Attacked, NothingBootsIfTheBoardsCounterFails) {
 TEST_F(Attacked, RefusesACounterAboveTheBoardsLargest) {
   own_counter_ = &fuses_counter_;
   update();
-  ASSERT_EQ(boot(), Status::kOk);
-  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  run();
   EXPECT_EQ(install(image(3, 17)), Status::kTooLarge);
   ASSERT_EQ(install(image(3, 16)), Status::kOk);
-  ASSERT_EQ(boot(), Status::kOk);
-  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  run();
   EXPECT_EQ(slots_->counter(), 16u);
 }
 
@@ -339,8 +337,7 @@ TEST_F(BootSlots, CountersOutliveTheirBlocks) {
   std::uint32_t release = 2, counter = 1;
   const int each = 512 / 16;  // records per block
   for (int k = 0; k < 5 * each; ++k) {
-    ASSERT_EQ(boot(), Status::kOk);
-    ASSERT_EQ(slots_->confirm(), Status::kOk);
+    run();
     ASSERT_EQ(slots_->counter(), counter);
     ASSERT_EQ(install(image(++release, ++counter)), Status::kOk);
   }

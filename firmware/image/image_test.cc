@@ -34,12 +34,29 @@ class Images : public testing::Test {
     }
     return status;
   }
-  // Applies `change`, then updates digest and signature, so that only the change can be refused.
-  Status check_changed(const std::function<void(Bytes&)>& change) {
-    Bytes bytes = good_;
-    change(bytes);
+  // The status of `bytes` with another number at `offset`, signed anew.
+  Status check_with(Bytes bytes, std::size_t offset, std::uint64_t value, unsigned size) {
+    store_le(bytes.data() + offset, value, size);
     sign_image(bytes, key_.signer());
     return check(bytes);
+  }
+  // Every truncation and every flipped bit of `bytes` is refused, except bits for which `skips`.
+  void expect_refused(Bytes bytes, const std::function<bool(std::size_t bit)>& skips) {
+    ASSERT_EQ(check(bytes), Status::kOk);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      // A separate array, so that a sanitizer detects a read past its end.
+      ASSERT_EQ(check(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size))),
+                Status::kTruncated)
+          << size;
+    }
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      if (skips(bit)) continue;
+      bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+      const Status status = check(bytes);
+      bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+      ASSERT_NE(status, Status::kOk) << "byte " << bit / 8 << " bit " << bit % 8;
+      if (bit / 8 >= kImageHeaderBytes) ASSERT_EQ(status, Status::kCorrupt);
+    }
   }
 
   const SampleKey key_{1};
@@ -81,56 +98,36 @@ TEST_F(Images, BytesBehindTheEndDoNotMatter) {
   EXPECT_EQ(image_.size, good_.size());
 }
 
-TEST_F(Images, EveryTruncationIsRefused) {
-  for (std::size_t size = 0; size < good_.size(); ++size) {
-    // A separate array, so that a sanitizer detects a read past its end.
-    ASSERT_EQ(check(Bytes(good_.begin(), good_.begin() + static_cast<std::ptrdiff_t>(size))),
-              Status::kTruncated)
-        << size;
-  }
-}
-
-TEST_F(Images, EveryFlippedBitIsRefused) {
-  for (const bool is_signed : {true, false}) {
-    if (!is_signed) expectation_.authority = &kTakesUnsigned;
-    Bytes bytes = is_signed ? good_ : sample_image(sample_content(0x01020003, 3), nullptr);
-    ASSERT_EQ(check(bytes), Status::kOk);
-    for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-      // Ed25519 takes most of the time: after the header, flip only one bit per byte.
-      if (is_signed && bit / 8 >= kImageHeaderBytes && bit % 8 != 3) continue;
-      bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-      const Status status = check(bytes);
-      bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-      ASSERT_NE(status, Status::kOk) << "byte " << bit / 8 << " bit " << bit % 8;
-      if (bit / 8 >= kImageHeaderBytes) {
-        ASSERT_EQ(status, Status::kCorrupt);
-      }
-    }
-  }
+TEST_F(Images, EveryTruncationAndFlippedBitIsRefused) {
+  // Ed25519 takes most of the time: after the header, flip only one bit per byte.
+  expect_refused(good_,
+                 [](std::size_t bit) { return bit / 8 >= kImageHeaderBytes && bit % 8 != 3; });
+  expectation_.authority = &kTakesUnsigned;
+  expect_refused(sample_image(sample_content(0x01020003, 3), nullptr),
+                 [](std::size_t) { return false; });
 }
 
 TEST_F(Images, EachRefusalHasItsOwnStatus) {
   EXPECT_EQ(check(Bytes(good_.size(), 0xff)), Status::kNoImage) << "an erased slot";
-  const auto field = [](std::size_t offset, std::uint64_t value, unsigned size) {
-    return [=](Bytes& bytes) { store_le(bytes.data() + offset, value, size); };
+  const auto field = [&](std::size_t offset, std::uint64_t value, unsigned size) {
+    return check_with(good_, offset, value, size);
   };
-  EXPECT_EQ(check_changed([](Bytes&) {}), Status::kOk);
-  EXPECT_EQ(check_changed(field(0, 'e', 1)), Status::kNoImage);
-  EXPECT_EQ(check_changed(field(8, kImageFormatWithSpares + 1, 4)), Status::kBadVersion);
-  EXPECT_EQ(check_changed(field(12, kImageHeaderBytes + 4, 4)), Status::kMalformed);
-  EXPECT_EQ(check_changed(field(16, kImageHeaderBytes - 1, 4)), Status::kMalformed);
-  EXPECT_EQ(check_changed(field(16, good_.size() + 1, 4)), Status::kTruncated);
-  EXPECT_EQ(check_changed(field(24, kSampleTopology + 1, 8)), Status::kWrongTopology);
-  EXPECT_EQ(check_changed(field(32, 0, 4)), Status::kWrongNode);
-  EXPECT_EQ(check_changed(field(40, 2, 4)), Status::kRolledBack);
-  EXPECT_EQ(check_changed(field(40, 4, 4)), Status::kOk) << "a newer one is taken";
-  EXPECT_EQ(check_changed(field(44, kMaxLinks + 1, 4)), Status::kTooLarge);
-  EXPECT_EQ(check_changed(field(48, kMaxPrograms + 1, 4)), Status::kTooLarge);
-  EXPECT_EQ(check_changed(field(64, 'S', 1)), Status::kWrongBoard);
-  EXPECT_EQ(check_changed([](Bytes& bytes) { std::fill_n(bytes.begin() + 64 + 3, 9, 0); }),
-            Status::kWrongBoard)
-      << "the beginning of its name";
+  EXPECT_EQ(field(0, 'e', 1), Status::kNoImage);
+  EXPECT_EQ(field(8, kImageFormatWithSpares + 1, 4), Status::kBadVersion);
+  EXPECT_EQ(field(12, kImageHeaderBytes + 4, 4), Status::kMalformed);
+  EXPECT_EQ(field(16, kImageHeaderBytes - 1, 4), Status::kMalformed);
+  EXPECT_EQ(field(16, good_.size() + 1, 4), Status::kTruncated);
+  EXPECT_EQ(field(24, kSampleTopology + 1, 8), Status::kWrongTopology);
+  EXPECT_EQ(field(32, 0, 4), Status::kWrongNode);
+  EXPECT_EQ(field(40, 2, 4), Status::kRolledBack);
+  EXPECT_EQ(field(40, 4, 4), Status::kOk) << "a newer one is taken";
+  EXPECT_EQ(field(44, kMaxLinks + 1, 4), Status::kTooLarge);
+  EXPECT_EQ(field(48, kMaxPrograms + 1, 4), Status::kTooLarge);
+  EXPECT_EQ(field(64, 'S', 1), Status::kWrongBoard);
   Bytes bytes = good_;
+  std::fill_n(bytes.begin() + 64 + 3, 9, 0);
+  EXPECT_EQ(check_with(bytes, 64 + 3, 0, 1), Status::kWrongBoard) << "the beginning of its name";
+  bytes = good_;
   bytes.back() ^= 1;
   EXPECT_EQ(check(bytes), Status::kCorrupt);
   bytes = good_;
@@ -165,11 +162,8 @@ TEST_F(Images, IsForOneNodeOfOneTopology) {
   expectation_.node = kAnyNode;
   expectation_.topology_digest = kAnyTopology;
   EXPECT_EQ(check(good_), Status::kOk);
-  EXPECT_EQ(check_changed([](Bytes& bytes) { store_le(bytes.data() + kImageNodeAt, kAnyNode, 4); }),
-            Status::kMalformed);
-  EXPECT_EQ(check_changed(
-                [](Bytes& bytes) { store_le(bytes.data() + kImageTopologyAt, kAnyTopology, 8); }),
-            Status::kMalformed);
+  EXPECT_EQ(check_with(good_, kImageNodeAt, kAnyNode, 4), Status::kMalformed);
+  EXPECT_EQ(check_with(good_, kImageTopologyAt, kAnyTopology, 8), Status::kMalformed);
 }
 
 TEST_F(Images, BoardsWithoutSignaturesSaySo) {
@@ -187,9 +181,7 @@ TEST_F(Images, TablesThatTheLayoutDoesNotAllow) {
   const std::size_t index = links + 4 * kLinkRowBytes;
   const std::size_t descriptors = index + 2 * kProgramRowBytes;
   const auto malformed = [&](std::size_t offset, std::uint64_t value, unsigned size) {
-    const Status status =
-        check_changed([=](Bytes& bytes) { store_le(bytes.data() + offset, value, size); });
-    EXPECT_EQ(status, Status::kMalformed) << "byte " << offset;
+    EXPECT_EQ(check_with(good_, offset, value, size), Status::kMalformed) << "byte " << offset;
   };
   malformed(kImageLinksAt, 3, 4);
   malformed(kImageLinksAt, 5, 4);
@@ -213,18 +205,12 @@ TEST_F(Images, TablesThatTheLayoutDoesNotAllow) {
   malformed(index + 39, 'x', 1);
   malformed(index + kProgramRowBytes, 0, 4);
   malformed(index + kProgramRowBytes + 4, 1, 4);
-  EXPECT_EQ(check_changed([](Bytes& bytes) {
-              bytes.resize(bytes.size() - 4);
-              store_le(bytes.data() + kImageSizeAt, bytes.size(), 4);
-            }),
-            Status::kMalformed)
-      << "a descriptor that ends too early";
-  EXPECT_EQ(check_changed([](Bytes& bytes) {
-              bytes.resize(bytes.size() + 4);
-              store_le(bytes.data() + kImageSizeAt, bytes.size(), 4);
-            }),
-            Status::kMalformed)
-      << "bytes that belong to nothing";
+  // A descriptor that ends too early, and bytes that belong to nothing.
+  for (const std::size_t bytes : {good_.size() - 4, good_.size() + 4}) {
+    Bytes changed = good_;
+    changed.resize(bytes);
+    EXPECT_EQ(check_with(changed, kImageSizeAt, bytes, 4), Status::kMalformed);
+  }
 }
 
 // Padding is checked too, so that an image contains no unchecked bytes.
@@ -257,22 +243,17 @@ TEST_F(Images, TheIndexMustSayWhatTheDescriptorSays) {
     return status;
   };
   EXPECT_EQ(load([](ImageContent&) {}), Status::kOk);
-  EXPECT_EQ(
-      load([](ImageContent& content) { content.programs[0].collective = Collective::kReduce; }),
-      Status::kMalformed);
-  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].root = 1; }), Status::kMalformed);
-  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].algorithm = "two-tree-mirror"; }),
+  EXPECT_EQ(load([](ImageContent& c) { c.programs[0].collective = Collective::kReduce; }),
             Status::kMalformed);
-  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].algorithm = "two-tre"; }),
+  EXPECT_EQ(load([](ImageContent& c) { c.programs[0].root = 1; }), Status::kMalformed);
+  EXPECT_EQ(load([](ImageContent& c) { c.programs[0].algorithm = "two-tree-mirror"; }),
             Status::kMalformed);
-  EXPECT_EQ(load([](ImageContent& content) { content.links.resize(1); }), Status::kNoSuchPeer);
-  EXPECT_EQ(load([](ImageContent& content) { content.programs[0].bytes.pop_back(); }),
-            Status::kTruncated);
-  EXPECT_EQ(load([](ImageContent& content) { content.topology_digest ^= 1; }),
-            Status::kWrongTopology);
-  EXPECT_EQ(
-      load([](ImageContent& content) { content.programs[0].bytes = content.programs[1].bytes; }),
-      Status::kMalformed);
+  EXPECT_EQ(load([](ImageContent& c) { c.programs[0].algorithm = "two-tre"; }), Status::kMalformed);
+  EXPECT_EQ(load([](ImageContent& c) { c.links.resize(1); }), Status::kNoSuchPeer);
+  EXPECT_EQ(load([](ImageContent& c) { c.programs[0].bytes.pop_back(); }), Status::kTruncated);
+  EXPECT_EQ(load([](ImageContent& c) { c.topology_digest ^= 1; }), Status::kWrongTopology);
+  EXPECT_EQ(load([](ImageContent& c) { c.programs[0].bytes = c.programs[1].bytes; }),
+            Status::kMalformed);
 }
 
 class ImagesWithSelections : public Images {
@@ -319,17 +300,10 @@ TEST_F(ImagesWithSelections, KeepWhatWasWritten) {
 TEST_F(ImagesWithSelections, EveryTruncationAndFlippedBitIsRefused) {
   ASSERT_EQ(load(content_), Status::kOk);
   expectation_.authority = &kTakesUnsigned;
-  for (std::size_t size = 0; size < bytes_.size(); ++size) {
-    ASSERT_EQ(check(Bytes(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(size))),
-              Status::kTruncated);
-  }
-  for (std::size_t bit = 0; bit < 8 * bytes_.size(); ++bit) {
-    // The signature, which nothing checks here.
-    if (bit / 8 >= kImageSignatureAt && bit / 8 < kImageHeaderBytes) continue;
-    bytes_[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-    ASSERT_NE(check(bytes_), Status::kOk) << bit;
-    bytes_[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-  }
+  // Except those of the signature, which nothing checks here.
+  expect_refused(bytes_, [](std::size_t bit) {
+    return bit / 8 >= kImageSignatureAt && bit / 8 < kImageHeaderBytes;
+  });
 }
 
 TEST_F(ImagesWithSelections, TablesThatTheLayoutDoesNotAllow) {
@@ -337,10 +311,7 @@ TEST_F(ImagesWithSelections, TablesThatTheLayoutDoesNotAllow) {
   const std::size_t row =
       kImageHeaderBytes + 4 * kLinkRowBytes + content_.programs.size() * kProgramRowBytes;
   const auto status = [&](std::size_t offset, std::uint64_t value, unsigned size) {
-    Bytes bytes = whole;
-    store_le(bytes.data() + offset, value, size);
-    sign_image(bytes, key_.signer());
-    return check(bytes);
+    return check_with(whole, offset, value, size);
   };
   EXPECT_EQ(status(kImageSelectionsAt, 1, 4), Status::kOk);
   EXPECT_EQ(status(kImageSelectionsAt, 0, 4), Status::kMalformed) << "format 2 has some";
@@ -389,20 +360,10 @@ class ImagesWithSpares : public Images {
   // Programs among the `ranks` nodes that are left.
   void add(const Loss& loss, std::uint32_t ranks) {
     ImageContent::SpareDescriptors spare{loss, kLeft, {}};
-    for (const char* const algorithm : {"two-tree", "", "two-tree"}) {
-      const bool broadcast = *algorithm == '\0';
-      const Collective collective = broadcast ? Collective::kBroadcast : Collective::kAllreduce;
-      ImageContent::Descriptor descriptor{collective, 0, broadcast ? "chain" : algorithm, {}};
-      Program program{};
-      std::size_t written = 0;
-      descriptor.bytes.resize(kMaxDescriptorBytes);
-      EXPECT_EQ(find_algorithm(collective, descriptor.algorithm.c_str())
-                    ->generate({.ranks = ranks, .topology_digest = kLeft}, kSampleNode, program),
-                Status::kOk);
-      EXPECT_EQ(encode_program(program, descriptor.bytes.data(), descriptor.bytes.size(), written),
-                Status::kOk);
-      descriptor.bytes.resize(written);
-      spare.programs.push_back(std::move(descriptor));
+    for (const Collective collective :
+         {Collective::kAllreduce, Collective::kBroadcast, Collective::kAllreduce}) {
+      const char* const algorithm = collective == Collective::kBroadcast ? "chain" : "two-tree";
+      spare.programs.push_back(sample_descriptor(collective, algorithm, ranks, kLeft));
     }
     content_.spares.push_back(std::move(spare));
   }
@@ -436,17 +397,7 @@ TEST_F(ImagesWithSpares, KeepWhatWasWritten) {
 
 TEST_F(ImagesWithSpares, EveryTruncationAndFlippedBitIsRefused) {
   expectation_.authority = &kTakesUnsigned;
-  Bytes bytes = sample_image(content_, nullptr);
-  ASSERT_EQ(check(bytes), Status::kOk);
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ASSERT_EQ(check(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size))),
-              Status::kTruncated);
-  }
-  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-    bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-    ASSERT_NE(check(bytes), Status::kOk) << "byte " << bit / 8 << " bit " << bit % 8;
-    bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-  }
+  expect_refused(sample_image(content_, nullptr), [](std::size_t) { return false; });
 }
 
 TEST_F(ImagesWithSpares, TablesThatTheLayoutDoesNotAllow) {
@@ -455,10 +406,7 @@ TEST_F(ImagesWithSpares, TablesThatTheLayoutDoesNotAllow) {
   const std::size_t index = spares + 3 * kSpareRowBytes;
   const auto refused = [&](std::size_t offset, std::uint64_t value, unsigned size,
                            Status expected = Status::kMalformed) {
-    Bytes bytes = good;
-    store_le(bytes.data() + offset, value, size);
-    sign_image(bytes, key_.signer());
-    EXPECT_EQ(check(bytes), expected) << "byte " << offset;
+    EXPECT_EQ(check_with(good, offset, value, size), expected) << "byte " << offset;
   };
   refused(kImageFormatAt, kImageFormat, 4);
   refused(kImageFormatAt, kImageFormatWithSelections, 4);
@@ -571,16 +519,13 @@ TEST_F(Images, WhatANodeWouldRefuseIsNotWritten) {
     EXPECT_EQ(status == Status::kOk, bytes.size() != 3);
     return status;
   };
-  EXPECT_EQ(write([](ImageContent& content) { content.board.clear(); }), Status::kBadArgument);
-  EXPECT_EQ(write([](ImageContent& content) { content.board.assign(32, 'b'); }),
-            Status::kBadArgument);
-  EXPECT_EQ(write([](ImageContent& content) { content.board.assign(31, 'b'); }), Status::kOk);
-  EXPECT_EQ(write([](ImageContent& content) { content.programs.clear(); }), Status::kBadArgument);
-  EXPECT_EQ(write([](ImageContent& content) { content.links[0].peer = 1; }), Status::kBadArgument);
-  EXPECT_EQ(write([](ImageContent& content) { content.links.resize(kMaxLinks + 1); }),
-            Status::kTooLarge);
-  EXPECT_EQ(write([](ImageContent& content) { content.programs[1].bytes.clear(); }),
-            Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& c) { c.board.clear(); }), Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& c) { c.board.assign(32, 'b'); }), Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& c) { c.board.assign(31, 'b'); }), Status::kOk);
+  EXPECT_EQ(write([](ImageContent& c) { c.programs.clear(); }), Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& c) { c.links[0].peer = 1; }), Status::kBadArgument);
+  EXPECT_EQ(write([](ImageContent& c) { c.links.resize(kMaxLinks + 1); }), Status::kTooLarge);
+  EXPECT_EQ(write([](ImageContent& c) { c.programs[1].bytes.clear(); }), Status::kBadArgument);
 }
 
 }  // namespace

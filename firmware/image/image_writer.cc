@@ -149,9 +149,7 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
   }
   put_digest(out);
   // Do not write an image that a node would refuse.
-  Expectation own;
-  own.board = content.board.c_str();
-  own.authority = &kTakesUnsigned;
+  Expectation own{.board = content.board.c_str(), .authority = &kTakesUnsigned};
   Image checked;
   if (check_image(out.data(), out.size(), own, checked) != Status::kOk) {
     return Status::kBadArgument;

@@ -17,19 +17,19 @@ struct ImageContent {
   std::uint32_t node = 0;
   std::uint32_t release = 0;
   std::uint32_t counter = 0;
-  std::vector<LinkRow> links;  // row k: physical link k
+  std::vector<LinkRow> links = {};  // row k: physical link k
   struct Descriptor {
     Collective collective = Collective::kBroadcast;
     std::uint32_t root = 0;
     std::string algorithm;
-    std::vector<std::uint8_t> bytes;
+    std::vector<std::uint8_t> bytes = {};
   };
-  std::vector<Descriptor> programs;
+  std::vector<Descriptor> programs = {};
   struct SelectionBytes {
     std::uint32_t first_program = 0;  // of its schedules, which are programs one after the other
     std::vector<std::uint8_t> bytes;
   };
-  std::vector<SelectionBytes> selections;
+  std::vector<SelectionBytes> selections = {};
   // What replaces the programs after a loss; in order of kind, then of the numbers.
   struct SpareDescriptors {
     Loss loss;
@@ -37,7 +37,7 @@ struct ImageContent {
     // The agreement, then one for each program; without bytes if its root is lost.
     std::vector<Descriptor> programs;
   };
-  std::vector<SpareDescriptors> spares;
+  std::vector<SpareDescriptors> spares = {};
 };
 
 // Writes the image, unsigned. Does not check the descriptors and selections. After an error `image`

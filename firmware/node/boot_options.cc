@@ -6,7 +6,6 @@
 
 #include "base/counted.h"
 #include "hal/fabric/provider_list.h"
-#include "hal/fabric/provider_refusal.h"
 
 // The text of a macro that may contain commas.
 #define TEXT(...) #__VA_ARGS__

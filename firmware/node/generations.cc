@@ -14,18 +14,18 @@ constexpr std::uint64_t kLook = 5'000'000;  // ns: between two looks for a node 
 }  // namespace
 
 Status GenerationLinks::post_control(std::uint32_t link, const Control& control) {
-  return (is_lost(link) ? other_ : endpoint_)->post_control(link, control);
+  return (is_lost(link) ? other_ : inner_)->post_control(link, control);
 }
 
 bool GenerationLinks::poll(Completion& completion) {
-  if (endpoint_->poll(completion)) return true;
+  if (inner_->poll(completion)) return true;
   if (other_ == nullptr || !other_->poll(completion)) return false;
   // False once may leave others for the next poll, as after any poll that found nothing.
   return completion.kind == Completion::Kind::kControl && is_lost(completion.link);
 }
 
 void GenerationLinks::wait(std::uint64_t until) {
-  endpoint_->wait(other_ == nullptr ? until : std::min(until, now() + kLook));
+  inner_->wait(other_ == nullptr ? until : std::min(until, now() + kLook));
 }
 
 Result<void> Generations::open(const OpenEndpoint& open_endpoint, std::uint32_t count) {

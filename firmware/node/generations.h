@@ -8,47 +8,27 @@
 #include <memory>
 
 #include "espalier/base/result.h"
-#include "espalier/hal/endpoint.h"
 #include "firmware/node/wire_up.h"
+#include "hal/forwarding_endpoint.h"
 
 namespace espalier::node {
 
 // One generation's links. Those to a lost node lead to a process that has ended, and carry nothing
 // any more. A new process asks over other links to be taken in: its controls come and go here.
-class GenerationLinks final : public Endpoint {
+class GenerationLinks final : public ForwardingEndpoint {
  public:
-  explicit GenerationLinks(Endpoint& endpoint) : endpoint_(&endpoint) {}
+  explicit GenerationLinks(Endpoint& endpoint) : ForwardingEndpoint(endpoint) {}
   // Leads to `endpoint` in place of the former one. Nothing was posted here.
-  void replace(Endpoint& endpoint) { endpoint_ = &endpoint; }
+  void replace(Endpoint& endpoint) { inner_ = &endpoint; }
   // From now on the controls of links to `lost` are those of `other`, which has the same links.
+  // A lost node can ask then, so wait() returns soon.
   void ask_over(Endpoint& other, std::uint32_t lost) {
     other_ = &other;
     lost_ = lost;
   }
-  // Whether a lost node can ask. Then wait() returns soon.
-  [[nodiscard]] bool can_ask() const { return other_ != nullptr; }
 
-  [[nodiscard]] std::uint32_t node() const override { return endpoint_->node(); }
-  [[nodiscard]] std::uint32_t links() const override { return endpoint_->links(); }
-  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override {
-    return endpoint_->peer(link);
-  }
-  [[nodiscard]] std::uint32_t window() const override { return endpoint_->window(); }
-  [[nodiscard]] std::uint64_t eager_bytes() const override { return endpoint_->eager_bytes(); }
-  [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override {
-    return endpoint_->prepare(regions, count);
-  }
-  void release_regions() override { endpoint_->release_regions(); }
-  [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    return endpoint_->post_receive(link, post);
-  }
-  [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override {
-    return endpoint_->post_send(link, post);
-  }
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
   [[nodiscard]] bool poll(Completion& completion) override;
-  void release() override { endpoint_->release(); }
-  [[nodiscard]] std::uint64_t now() override { return endpoint_->now(); }
   void wait(std::uint64_t until) override;
 
  private:
@@ -56,7 +36,6 @@ class GenerationLinks final : public Endpoint {
     return other_ != nullptr && link < links() && peer(link) == lost_;
   }
 
-  Endpoint* endpoint_;
   Endpoint* other_ = nullptr;
   std::uint32_t lost_ = 0;
 };

@@ -17,11 +17,9 @@ class GenerationLinksTest : public ::testing::Test {
     }
   }
   static Status send(Endpoint& from, std::uint32_t node, std::uint32_t number) {
-    Control control;
-    control.kind = ControlKind::kProbe;
-    control.number = number;
     for (std::uint32_t link = 0; link < from.links(); ++link) {
-      if (from.peer(link) == node) return from.post_control(link, control);
+      if (from.peer(link) != node) continue;
+      return from.post_control(link, {ControlKind::kProbe, number, {}});
     }
     return Status::kNoSuchPeer;
   }

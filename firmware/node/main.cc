@@ -213,10 +213,9 @@ int update(const espalier::node::BootOptions& options, LocalNode& node, Nodes& n
 int run(const espalier::node::BootOptions& options, Nodes& nodes) {
   const int exit_status = connect(options, nodes);
   if (exit_status != 0) return exit_status;
-  espalier::MachineConfig config;
-  config.window = options.window;
-  config.deadline_ns = options.deadline_ns;
-  config.check_blocks = options.check_blocks;
+  espalier::MachineConfig config{.window = options.window,
+                                 .deadline_ns = options.deadline_ns,
+                                 .check_blocks = options.check_blocks};
   std::vector<std::unique_ptr<espalier::node::NodeServer>> servers;
   for (const std::unique_ptr<LocalNode>& node : nodes) {
     servers.push_back(std::make_unique<espalier::node::NodeServer>(node->generations.first(),

@@ -58,8 +58,7 @@ class ScheduleFiles : public DirectoryTest {
   std::string load(const std::vector<std::string>& paths) {
     options_.schedules = paths;
     programs_ = std::make_unique<Programs>();
-    const auto loaded = load_programs(options_, node_, *programs_);
-    const std::string error = message_of(loaded);
+    const std::string error = message_of(load_programs(options_, node_, *programs_));
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
     return error;
   }
@@ -120,8 +119,7 @@ std::vector<std::uint8_t> selection_of_two() {
 
 TEST_F(ScheduleFiles, ChoosesByASelection) {
   const std::string ring = write("ring", schedule(kSpec, 5, "two-tree"));
-  const std::string both = write("both", selection_of_two());
-  ASSERT_EQ(load({ring, both}), "");
+  ASSERT_EQ(load({ring, write("both", selection_of_two())}), "");
   ASSERT_EQ(programs_->count, 3u);
   ASSERT_EQ(programs_->selections_count, 1u);
   EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{0, 1, 2, 4})) << "of all schedules";
@@ -154,8 +152,7 @@ TEST_F(ScheduleFiles, RefusesASelectionBeyondItsRoom) {
   ASSERT_EQ(load(std::vector<std::string>(kMaxSelections, both)), "");
   const std::string error = load(std::vector<std::string>(kMaxSelections + 1, both));
   EXPECT_NE(error.find("one selection more than this node has room for"), std::string::npos);
-  const std::string chain = write("chain", schedule(kSpec, 5, "chain"));
-  std::vector<std::string> many(kMaxPrograms - 1, chain);
+  std::vector<std::string> many(kMaxPrograms - 1, write("chain", schedule(kSpec, 5, "chain")));
   many.push_back(both);
   EXPECT_NE(load(many).find("has more programs than this node has room for"), std::string::npos);
 }

@@ -18,9 +18,7 @@ UpdateServer::UpdateServer(const BootOptions& options, Endpoint& endpoint, Boote
       release_(release),
       channel_(channel),
       program_(std::make_unique<DecodedProgram>()) {
-  SessionPlan plan;
-  plan.endpoint = &endpoint;
-  plan.machine = &machine_;
+  SessionPlan plan{.endpoint = &endpoint, .machine = &machine_};
   plan.config.window = options.window;
   plan.config.deadline_ns = options.deadline_ns;
   plan.config.check_blocks = options.check_blocks;
@@ -40,15 +38,13 @@ UpdateMemory UpdateServer::make_memory() {
   output_.resize(kUpdatePieceBytes);
   if (release_ != nullptr) input_.resize(std::size_t{release_->order.nodes} * kUpdatePieceBytes);
   scratch_.resize(kUpdateScratchBytes / sizeof(Line));
-  UpdateMemory memory;
-  memory.input = input_.data();
-  memory.input_bytes = static_cast<std::uint32_t>(input_.size());
-  memory.output = output_.data();
-  memory.output_bytes = kUpdatePieceBytes;
-  memory.scratch = scratch_[0].bytes;
-  memory.scratch_bytes = kUpdateScratchBytes;
-  memory.program = program_.get();
-  return memory;
+  return {.input = input_.data(),
+          .input_bytes = static_cast<std::uint32_t>(input_.size()),
+          .output = output_.data(),
+          .output_bytes = kUpdatePieceBytes,
+          .scratch = scratch_[0].bytes,
+          .scratch_bytes = kUpdateScratchBytes,
+          .program = program_.get()};
 }
 
 int UpdateServer::serve() {

@@ -16,11 +16,10 @@ Result<void> ControlWireUp::publish(std::uint32_t node, const std::vector<std::s
     return fail(counted(peers.size(), "lane") + "; expected at most " +
                 std::to_string(control::kMaxLanes));
   }
-  control::Hello hello;
-  hello.node = node;
-  hello.release = release_;
-  hello.release_digest = release_digest_;
-  hello.pid = pid_ != 0 ? pid_ : getpid();
+  control::Hello hello{.node = node,
+                       .pid = pid_ != 0 ? pid_ : getpid(),
+                       .release = release_,
+                       .release_digest = release_digest_};
   hello.lanes = lanes_ = static_cast<std::uint32_t>(peers.size());
   std::copy(peers.begin(), peers.end(), hello.peers);
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {

@@ -1,7 +1,5 @@
 #include "firmware/update/update.h"
 
-#include <cstring>
-
 #include "espalier/internal/base/assert.h"
 #include "espalier/internal/base/little_endian.h"
 

@@ -25,7 +25,7 @@
 #include "firmware/image/image_writer.h"
 #include "firmware/image/testing/sample_image.h"
 #include "firmware/update/roll_call.h"
-#include "hal/testing/forwarding_endpoint.h"
+#include "hal/forwarding_endpoint.h"
 #include "tests/whole.h"
 
 namespace espalier {
@@ -60,12 +60,11 @@ struct Release {
   }
   static ImageContent content(std::uint32_t node, std::uint32_t number,
                               const Algorithms& algorithms, bool line) {
-    ImageContent content;
-    content.board = kBoard;
-    content.topology_digest = kTopology;
-    content.node = node;
-    content.release = number;
-    content.counter = number;
+    ImageContent content{.board = kBoard,
+                         .topology_digest = kTopology,
+                         .node = node,
+                         .release = number,
+                         .counter = number};
     for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
       if (peer == node || (line && peer + 1 != node && node + 1 != peer)) continue;
       content.links.push_back({peer, 0, static_cast<std::uint16_t>(content.links.size())});
@@ -78,10 +77,8 @@ struct Release {
 
   static void add(ImageContent& content, Collective collective, const char* name) {
     Program program{};
-    ImageContent::Descriptor descriptor;
-    descriptor.collective = collective;
-    descriptor.root = has_root(collective) ? kRoot : 0;
-    descriptor.algorithm = name;
+    ImageContent::Descriptor descriptor{
+        .collective = collective, .root = has_root(collective) ? kRoot : 0, .algorithm = name};
     descriptor.bytes.resize(kMaxDescriptorBytes);
     std::size_t written = 0;
     EXPECT_EQ(find_algorithm(collective, name)
@@ -142,12 +139,12 @@ class NotedEndpoint final : public ForwardingEndpoint {
   std::uint32_t running = 0;  // the release of what is posted; 0: the roll call
 
   Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    const Status status = inner_.post_receive(link, post);
+    const Status status = inner_->post_receive(link, post);
     if (status == Status::kOk) ledger_.note(peer(link), node(), false, running);
     return status;
   }
   Status post_send(std::uint32_t link, const SendPost& post) override {
-    const Status status = inner_.post_send(link, post);
+    const Status status = inner_->post_send(link, post);
     if (status == Status::kOk) ledger_.note(node(), peer(link), true, running);
     return status;
   }
@@ -169,7 +166,7 @@ struct Cut {
 struct Scenario {
   const Releases* releases = nullptr;
   Rule rule = resolve;
-  std::vector<Cut> cuts;               // one after the other
+  std::vector<Cut> cuts = {};          // one after the other
   const UpdateOrder* order = nullptr;  // changes to the order
 };
 
@@ -283,10 +280,7 @@ class Cluster {
  private:
   std::string run_session(bool updates) {
     ++sessions;
-    sim::Model model;
-    model.one_port = false;
-    model.poison = true;
-    sim::Network network(model, scenario.releases->links());
+    sim::Network network({.one_port = false, .poison = true}, scenario.releases->links());
     Ledger ledger;
     bool down = false;
     const auto with_power = [&](std::uint32_t v, auto&& act) {
@@ -358,11 +352,11 @@ Expectation Node::expectation() const {
     static const SampleKey key(9);
     return ed25519_authority(key.public_key);
   }();
-  Expectation expected;
-  expected.board = kBoard;
-  expected.node = number_;
-  expected.topology_digest = kTopology;
-  expected.authority = cluster_.scenario.releases->key != nullptr ? &with_key : &kTakesUnsigned;
+  Expectation expected{
+      .board = kBoard,
+      .topology_digest = kTopology,
+      .node = number_,
+      .authority = cluster_.scenario.releases->key != nullptr ? &with_key : &kTakesUnsigned};
   return expected;
 }
 
@@ -477,13 +471,12 @@ void Node::called() {
   }
   now.pieces.resize(kNodes * kPieceBytes);
   now.piece.resize(kPieceBytes);
-  UpdateMemory memory;
-  memory.input = now.pieces.data();
-  memory.input_bytes = kNodes * kPieceBytes;
-  memory.output = now.piece.data();
-  memory.output_bytes = kPieceBytes;
-  memory.scratch = now.scratch;
-  memory.scratch_bytes = sizeof now.scratch;
+  UpdateMemory memory{.input = now.pieces.data(),
+                      .input_bytes = kNodes * kPieceBytes,
+                      .output = now.piece.data(),
+                      .output_bytes = kPieceBytes,
+                      .scratch = now.scratch,
+                      .scratch_bytes = sizeof now.scratch};
   memory.program = &now.memory;
   now.update = std::make_unique<Update>(
       now.machine, now.slots, now.image, now.expected,
@@ -517,12 +510,9 @@ Status Node::piece(std::uint32_t offset) {
 void Node::start_work() {
   Session& now = *session_;
   for (std::uint32_t i = 0; i < kWork; ++i) now.given[i] = i + number_;
-  Operator op;
-  op.op = Op::kSum;
-  op.type = Type::kU32;
-  const Status status =
-      now.machine.start(now.programs[now.indices.vote],
-                        {now.given, now.sums, now.scratch, sizeof now.scratch}, op, kWork);
+  const Status status = now.machine.start(now.programs[now.indices.vote],
+                                          {now.given, now.sums, now.scratch, sizeof now.scratch},
+                                          {.op = Op::kSum, .type = Type::kU32}, kWork);
   state = status == Status::kOk ? State::kWorks : State::kRestarts;
 }
 
@@ -587,10 +577,7 @@ class UpdateTest : public ::testing::Test {
   void expect_refused(const Releases& releases, const UpdateOrder* order, std::uint32_t node,
                       Status status, const char* name) {
     SCOPED_TRACE(name);
-    Scenario scenario;
-    scenario.releases = &releases;
-    scenario.order = order;
-    Cluster cluster(scenario);
+    Cluster cluster({.releases = &releases, .order = order});
     std::vector<int> operations;
     for (const Node& each : cluster.nodes) operations.push_back(each.flash.operations());
     EXPECT_EQ(cluster.settle(true), "");
@@ -625,27 +612,21 @@ const Releases& signed_ones() {
 
 TEST_F(UpdateTest, SwitchesAllNodes) {
   for (const Releases* releases : {&lines(), &signed_ones()}) {
-    Scenario scenario;
-    scenario.releases = releases;
     bool came = false;
-    EXPECT_EQ(run(scenario, came), "");
+    EXPECT_EQ(run({.releases = releases}, came), "");
     EXPECT_EQ(ended_[kOld], 0u);
   }
   EXPECT_EQ(ended_[kNew], 2u);
 }
 
 TEST_F(UpdateTest, EndsInOneReleaseOnALine) {
-  Scenario scenario;
-  scenario.releases = &lines();
-  EXPECT_EQ(cut_everywhere(scenario, stride(7)), "");
+  EXPECT_EQ(cut_everywhere({.releases = &lines()}, stride(7)), "");
   EXPECT_GT(ended_[kOld], 20u);
   EXPECT_GT(ended_[kNew], 2u);
 }
 
 TEST_F(UpdateTest, EndsInOneReleaseOfSignedImages) {
-  Scenario scenario;
-  scenario.releases = &signed_ones();
-  EXPECT_EQ(cut_everywhere(scenario, stride(29)), "");
+  EXPECT_EQ(cut_everywhere({.releases = &signed_ones()}, stride(29)), "");
 }
 
 // Power fails, and again while the nodes come to an end of it.
@@ -654,12 +635,9 @@ TEST_F(UpdateTest, EndsInOneReleaseIfPowerFailsTwice) {
   const auto below = [&](std::uint64_t limit) { return static_cast<int>(random() % limit); };
   const int pairs = whole() ? 20000 : small_sample() ? 60 : 300;
   for (int pair = 0; pair < pairs; ++pair) {
-    Scenario scenario;
-    scenario.releases = &lines();
+    Scenario scenario{.releases = &lines()};
     for (int i = 0; i < 2; ++i) {
-      Cut cut;
-      cut.node = static_cast<std::uint32_t>(below(kNodes));
-      cut.in_flash = below(2) == 0;
+      Cut cut{.node = static_cast<std::uint32_t>(below(kNodes)), .in_flash = below(2) == 0};
       // Flash is written late: more of the moments are near the switch.
       cut.number = below(cut.in_flash ? (i == 0 ? 24 : 4) : (i == 0 ? 220 : 60));
       cut.tear = kTears[below(4)];
@@ -703,45 +681,42 @@ TEST_F(UpdateTest, IsRefusedByAll) {
        [](ImageContent& image) { image.programs.erase(image.programs.begin() + 1); }},
   };
   const SampleKey key(9), other(8);
-  for (const BadImage& bad : images) {
-    Releases releases(kTrees, kChains, false, &key);
+  Releases releases(kTrees, kChains, false, &key);
+  Bytes& bad = releases.after.images[kBad];
+  const Bytes good = bad;
+  for (const BadImage& image : images) {
     ImageContent content = Release::content(kBad, kNew, kChains, false);
-    bad.change(content);
-    releases.after.images[kBad] = sample_image(content, &key);
-    expect_refused(releases, nullptr, kBad, bad.status, bad.name);
+    image.change(content);
+    bad = sample_image(content, &key);
+    expect_refused(releases, nullptr, kBad, image.status, image.name);
   }
-  {
-    Releases releases(kTrees, kChains, false, &key);
-    releases.after.images[kBad].back() ^= 1;
-    expect_refused(releases, nullptr, kBad, Status::kCorrupt, "a bit");
+  bad = good;
+  bad.back() ^= 1;
+  expect_refused(releases, nullptr, kBad, Status::kCorrupt, "a bit");
+  const ImageContent content = Release::content(kBad, kNew, kChains, false);
+  bad = sample_image(content, nullptr);
+  expect_refused(releases, nullptr, kBad, Status::kUnsigned, "unsigned");
+  bad = sample_image(content, &other);
+  expect_refused(releases, nullptr, kBad, Status::kBadSignature, "another key");
+  bad = good;
+  const struct {
+    const char* name;
+    Status status;
+    void (*change)(UpdateOrder&);
+  } orders[] = {
+      {"a version", Status::kBadVersion, [](UpdateOrder& order) { order.version = 2; }},
+      {"nodes", Status::kWrongTopology, [](UpdateOrder& order) { order.nodes = 5; }},
+      {"an older order", Status::kOlderRelease, [](UpdateOrder& order) { order.release = 0; }},
+      {"a lower counter", Status::kRolledBack, [](UpdateOrder& order) { order.counter = 0; }},
+      {"no room", Status::kTooLarge, [](UpdateOrder& order) { order.image_bytes = 1 << 20; }},
+  };
+  for (const auto& [name, status, change] : orders) {
+    UpdateOrder order;
+    order.nodes = kNodes;
+    order.release = order.counter = kNew;
+    change(order);
+    expect_refused(releases, &order, 0, status, name);
   }
-  {
-    Releases releases(kTrees, kChains, false, &key);
-    const ImageContent content = Release::content(kBad, kNew, kChains, false);
-    releases.after.images[kBad] = sample_image(content, nullptr);
-    expect_refused(releases, nullptr, kBad, Status::kUnsigned, "unsigned");
-    releases.after.images[kBad] = sample_image(content, &other);
-    expect_refused(releases, nullptr, kBad, Status::kBadSignature, "another key");
-  }
-  const Releases releases(kTrees, kChains, false, &key);
-  UpdateOrder order;
-  order.nodes = kNodes;
-  order.release = order.counter = kNew;
-  UpdateOrder changed = order;
-  changed.version = 2;
-  expect_refused(releases, &changed, 0, Status::kBadVersion, "a version");
-  changed = order;
-  changed.nodes = 5;
-  expect_refused(releases, &changed, 0, Status::kWrongTopology, "nodes");
-  changed = order;
-  changed.release = 0;
-  expect_refused(releases, &changed, 0, Status::kOlderRelease, "an older order");
-  changed = order;
-  changed.counter = 0;
-  expect_refused(releases, &changed, 0, Status::kRolledBack, "a lower counter");
-  changed = order;
-  changed.image_bytes = 1 << 20;
-  expect_refused(releases, &changed, 0, Status::kTooLarge, "no room");
   scenarios_ = 0;
 }
 
@@ -772,10 +747,7 @@ TEST_F(UpdateTest, FindsRulesThatAreWrong) {
        "release"},
   };
   for (const WrongRule& wrong : rules) {
-    Scenario scenario;
-    scenario.releases = &lines();
-    scenario.rule = wrong.rule;
-    const std::string found = cut_everywhere(scenario, 1);
+    const std::string found = cut_everywhere({.releases = &lines(), .rule = wrong.rule}, 1);
     EXPECT_NE(found.find(wrong.wrong), std::string::npos) << wrong.name << ": " << found;
     std::printf("%s: %s\n", wrong.name, found.c_str());
   }

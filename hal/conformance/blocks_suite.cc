@@ -94,10 +94,13 @@ TEST_P(ConformanceTest, RefusesMoreThanTheWindow) {
 TEST_P(ConformanceTest, MovesEverySizeBothWaysAtOnce) {
   open(complete(2));
   constexpr std::uint64_t kGuard = 64;
+  std::vector<std::uint64_t> sizes = {0,  1,   7,   8,   48,  49,  63,
+                                      64, 112, 113, 127, 128, 129, 4 * kMiB};
   for (const std::uint64_t size :
-       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{8}, std::uint64_t{63},
-        std::uint64_t{64}, std::uint64_t{127}, std::uint64_t{128}, std::uint64_t{129}, eager() - 1,
-        eager(), eager() + 1, 2 * eager(), 3 * eager() + 5, kMiB - 1, kMiB, kMiB + 1, 4 * kMiB}) {
+       {eager() - 16, eager(), 2 * eager(), 3 * eager() + 5, 16 * eager(), kMiB}) {
+    for (const std::uint64_t each : {size - 1, size, size + 1}) sizes.push_back(each);
+  }
+  for (const std::uint64_t size : sizes) {
     if (small_sample() && size >= kMiB - 1 && size != kMiB + 1) continue;
     for (std::uint32_t v = 0; v < 2; ++v) {
       std::fill(node(v).in.begin(), node(v).in.end(), kUntouched);

@@ -11,11 +11,9 @@ namespace {
 using Kind = Completion::Kind;
 
 Control cause_of(std::uint32_t number) {
-  Control control;
-  control.kind = ControlKind::kCause;
-  control.number = number;
-  control.cause = {Status::kDeadLink, 40000 + number, 70000 + number};
-  return control;
+  return {.kind = ControlKind::kCause,
+          .number = number,
+          .cause = {Status::kDeadLink, 40000 + number, 70000 + number}};
 }
 
 void expect_cause(const Completion& c, std::uint32_t number) {

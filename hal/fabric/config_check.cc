@@ -5,7 +5,6 @@
 #include "base/counted.h"
 #include "espalier/internal/base/limits.h"
 #include "hal/fabric/provider_list.h"
-#include "hal/fabric/provider_refusal.h"
 
 namespace espalier::ofi {
 namespace {

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <set>
 #include <string>
@@ -29,6 +28,7 @@ namespace espalier::ofi {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using Peers = std::vector<std::vector<std::uint32_t>>;  // the nodes at the links' other ends
 
 class OfiTest : public testing::TestWithParam<const char*> {
  protected:
@@ -118,79 +118,51 @@ TEST(Domain, AWaitEndsWhenSomethingArrives) {
   receiver.deregister(memory);
 }
 
-TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
-  LocalEndpoints endpoints(config(), {{1}, {0}});
-  ASSERT_EQ(endpoints.error, "");
-  Inbox inbox(endpoints);
-  for (const std::size_t size : {0u, 1u, 8u, 48u, 49u, 112u, 113u, 4080u, 4081u, 4096u, 4097u,
-                                 8192u, 8193u, 65536u, 5000000u}) {
-    const Bytes sent = pattern(size, 3);
-    Bytes got(size, 0xee);
-    const Region region = {got.data(), got.size()};
-    ASSERT_EQ(endpoints[1].prepare(&region, 1), Status::kOk);
-    ASSERT_EQ(endpoints[1].post_receive(0, {got.data(), size, 77, 5}), Status::kOk);
-    ASSERT_EQ(endpoints[0].post_send(0, {sent.data(), size, 77, 99, 6}), Status::kOk);
-    const Completion in = inbox.await(1, Completion::Kind::kReceived);
-    EXPECT_EQ(in.status, Status::kOk);
-    EXPECT_EQ(in.context, 5u);
-    EXPECT_EQ(in.check, 99u);
-    const Completion out = inbox.await(0, Completion::Kind::kSent);
-    EXPECT_EQ(out.status, Status::kOk);
-    EXPECT_EQ(out.context, 6u);
-    EXPECT_EQ(sent, got) << size;
-  }
+void expect_words(const std::string& message, const char* words) {
+  EXPECT_NE(message.find(words), std::string::npos) << message;
 }
 
 TEST(Ofi, NamesWhatIsWrong) {
   FixedConfig config;
   config.provider = "carrier-pigeon";
   EXPECT_FALSE(known_provider("carrier-pigeon"));
-  std::string error = message_of(FixedLinks::open(config));
-  EXPECT_NE(error.find("\"carrier-pigeon\""), std::string::npos) << error;
+  expect_words(message_of(FixedLinks::open(config)), "\"carrier-pigeon\"");
   EXPECT_TRUE(known_provider("tcp"));
   for (const char* shm : {"shm", "mem+shm"}) {
     config.provider = shm;
-    error = message_of(FixedLinks::open(config));
-    for (const std::string& refusal : {message_of(check_provider(shm)), error}) {
+    for (const std::string& refusal :
+         {message_of(check_provider(shm)), message_of(FixedLinks::open(config))}) {
       EXPECT_EQ(refusal, std::string("provider \"") + shm +
                              "\": a peer that is stopped or killed can block all processes that "
                              "share its memory; expected mem, which joins the processes of one "
                              "host");
     }
   }
-  EXPECT_NE(message_of(check_provider("udp")).find("FI_EP_RDM"), std::string::npos);
-  EXPECT_NE(message_of(check_provider("udp;ofi_rxd")).find("crashes"), std::string::npos);
+  expect_words(message_of(check_provider("udp")), "FI_EP_RDM");
+  expect_words(message_of(check_provider("udp;ofi_rxd")), "crashes");
   for (const char* layered : {"tcp;ofi_rxm", "net;ofi_rxm"}) {
-    const std::string refusal = message_of(check_provider(layered));
-    EXPECT_NE(refusal.find("ofi_rxm crashes"), std::string::npos) << refusal;
-    EXPECT_NE(refusal.find("expected tcp"), std::string::npos) << refusal;
+    for (const char* words : {"ofi_rxm crashes", "expected tcp"}) {
+      expect_words(message_of(check_provider(layered)), words);
+    }
   }
-  EXPECT_NE(message_of(check_provider("sockets")).find("deprecated"), std::string::npos);
+  expect_words(message_of(check_provider("sockets")), "deprecated");
 
   config.provider = "tcp";
   config.local_address = "203.0.113.77";  // No interface has it.
-  error = message_of(FixedLinks::open(config));
-  EXPECT_NE(error.find("203.0.113.77"), std::string::npos) << error;
-
+  expect_words(message_of(FixedLinks::open(config)), "203.0.113.77");
   config.local_address.clear();
   config.window = 0;
-  error = message_of(FixedLinks::open(config));
-  EXPECT_NE(error.find("window 0"), std::string::npos) << error;
-
+  expect_words(message_of(FixedLinks::open(config)), "window 0");
   config.window = 4;
   config.peers = {0};
-  error = message_of(FixedLinks::open(config));
-  EXPECT_NE(error.find("itself"), std::string::npos) << error;
-
+  expect_words(message_of(FixedLinks::open(config)), "itself");
   config.peers = {1, 2};
   for (const std::vector<FixedConfig::Lanes>& lanes :
        {std::vector<FixedConfig::Lanes>{{1, 1}}, {{1, 1}, {0, 0}}, {{1, 1}, {1, kMaxLinks}}}) {
     config.lanes = lanes;
-    error = message_of(FixedLinks::open(config));
     const bool is_one = lanes.size() == 1 || lanes[1].out == 0;
-    EXPECT_NE(error.find(is_one ? " has 1 lane for 2 links" : " lanes for 2 links"),
-              std::string::npos)
-        << error;
+    expect_words(message_of(FixedLinks::open(config)),
+                 is_one ? " has 1 lane for 2 links" : " lanes for 2 links");
   }
 }
 
@@ -237,19 +209,13 @@ TEST(Mixed, CountsTheNodesOfAHost) {
       {"aaaa", 4}, {"aabb", 2},   {"abcd", 1},   {"aaab", 1},
       {"abab", 1}, {"aabbaa", 1}, {"aaabbb", 3}, {"aabbcc", 2}};
   for (const auto& [hosts, nodes_per_host] : kCases) {
-    std::vector<std::unique_ptr<AddedLinks>> nodes;
-    std::vector<std::string> addresses;
-    for (const char host : std::string_view(hosts)) {
-      AddedConfig config;
-      config.provider = "mem+tcp";
-      config.max_links = 8;
-      config.node = static_cast<std::uint32_t>(nodes.size());
-      config.host = host;
-      nodes.push_back(or_throw(AddedLinks::open(config)));
-      addresses.push_back(nodes.back()->address());
-    }
-    for (const auto& node : nodes) {
-      ASSERT_TRUE(node->set_addresses(addresses));
+    AddedConfig config;
+    config.provider = "mem+tcp";
+    config.max_links = 8;
+    config.host = hosts;
+    const LocalEndpoints endpoints(config, Peers(config.host.size()));
+    ASSERT_EQ(endpoints.error, "");
+    for (const auto& node : endpoints.nodes) {
       EXPECT_EQ(node->nodes_per_host(), nodes_per_host) << hosts;
     }
   }
@@ -261,17 +227,12 @@ TEST(Mixed, LeavesMemoryOutWhereNodesExceedLinks) {
   config.provider = "mem+tcp";
   config.max_links = 1;
   config.host = "a";
-  std::vector<std::string> addresses;
-  std::vector<std::unique_ptr<AddedLinks>> nodes;
-  for (config.node = 0; config.node < 3; ++config.node) {
-    nodes.push_back(or_throw(AddedLinks::open(config)));
-    addresses.push_back(nodes.back()->address());
-  }
-  ASSERT_TRUE(nodes[0]->set_addresses(addresses));
-  EXPECT_EQ(nodes[0]->nodes_per_host(), 1u);
-  EXPECT_EQ(or_throw(nodes[0]->add_link(2)), 0u);
-  EXPECT_FALSE(nodes[0]->add_link(1));
-  EXPECT_FALSE(nodes[0]->set_addresses(addresses));
+  const LocalEndpoints endpoints(config, Peers(3));
+  AddedLinks& zero = *endpoints.nodes[0];
+  EXPECT_EQ(zero.nodes_per_host(), 1u);
+  EXPECT_EQ(or_throw(zero.add_link(2)), 0u);
+  EXPECT_FALSE(zero.add_link(1));
+  EXPECT_EQ(message_of(zero.set_addresses({})), "this endpoint has its addresses");
 }
 
 // Lowers the limit of open files to the lowest that leaves `free` ones, while it lives.
@@ -346,17 +307,11 @@ TEST(Ofi, RefusesAddressesThatDoNotFit) {
   const auto one = or_throw(FixedLinks::open(config));
   config.node = 2;
   const auto two = or_throw(FixedLinks::open(config));
-  const std::string address_of_one = one->addresses()[0];
-  const std::string address_of_two = two->addresses()[0];
   EXPECT_EQ(message_of(zero->connect({})), "0 addresses for 1 lane");
-  std::string error = message_of(zero->connect({"rubbish"}));
-  EXPECT_NE(error.find("node 1: too short"), std::string::npos) << error;
-  error = message_of(zero->connect({std::string(100, 'x')}));
-  EXPECT_NE(error.find("node 1: malformed"), std::string::npos) << error;
-  error = message_of(zero->connect({address_of_one}));
-  EXPECT_NE(error.find("window 4"), std::string::npos) << error;
-  error = message_of(zero->connect({address_of_two}));
-  EXPECT_NE(error.find("node 2"), std::string::npos) << error;
+  expect_words(message_of(zero->connect({"rubbish"})), "node 1: too short");
+  expect_words(message_of(zero->connect({std::string(100, 'x')})), "node 1: malformed");
+  expect_words(message_of(zero->connect({one->addresses()[0]})), "window 4");
+  expect_words(message_of(zero->connect({two->addresses()[0]})), "node 2");
   EXPECT_FALSE(two->connect({zero->addresses()[0]}));
 }
 

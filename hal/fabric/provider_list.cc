@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "hal/fabric/provider_refusal.h"
-
 namespace espalier::ofi {
 namespace {
 

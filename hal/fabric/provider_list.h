@@ -1,7 +1,7 @@
 #pragma once
 // The providers of this host, and the choice of one by FI_PROVIDER: libfabric's, and mem, which is
-// Espalier's own (hal/mem). Only list_providers() needs libfabric; a program that starts
-// nodes gets the list as text from `espalier-node --providers`. Host only.
+// Espalier's own (hal/mem). Only list_providers() needs libfabric; a program that starts nodes gets
+// the list as text from `espalier-node --providers`. Host only.
 
 #include <string>
 #include <string_view>
@@ -68,5 +68,19 @@ struct ProviderList {
 
 // Returns `filter`, as above, with libfabric 1.17's "net" beside "tcp": it serves "tcp" there.
 [[nodiscard]] std::string filter_with_net(const std::string& filter);
+
+// A provider that offers everything and cannot serve nevertheless.
+struct ProviderRefusal {
+  const char* name;      // as libfabric has it
+  const char* reason;    // why the provider cannot serve
+  const char* expected;  // what to use instead
+};
+
+// Returns the refusal of the provider with this name of libfabric's; null if it may serve.
+[[nodiscard]] const ProviderRefusal* find_refusal(const std::string& name);
+// Returns the refusal in one line, without the name.
+[[nodiscard]] std::string refusal_text(const ProviderRefusal& refused);
+// Error: the provider with this name, or NAME of "mem+NAME", has a refusal; in one line.
+[[nodiscard]] Result<void> check_not_refused(const std::string& name);
 
 }  // namespace espalier::ofi

@@ -1,5 +1,3 @@
-#include "hal/fabric/provider_refusal.h"
-
 #include <strings.h>
 
 #include "hal/fabric/provider_list.h"

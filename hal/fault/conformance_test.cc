@@ -33,10 +33,8 @@ class FaultEndpoints final : public ConnectedEndpoints {
 BackEnd back_end(const char* name, const char* text) {
   return {name, [=](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
             const fault::Faults faults = or_throw(fault::parse_faults(text));
-            sim::Model model;
-            model.window = spec.window;
-            model.eager_bytes = spec.eager_bytes;
-            return std::make_unique<FaultEndpoints>(model, spec, faults);
+            return std::make_unique<FaultEndpoints>(
+                sim::Model{.window = spec.window, .eager_bytes = spec.eager_bytes}, spec, faults);
           }};
 }
 

@@ -26,14 +26,14 @@ FaultEndpoint::FaultEndpoint(Endpoint& inner, const Faults& faults)
     : FaultEndpoint(inner, faults, Hooks()) {}
 
 FaultEndpoint::FaultEndpoint(Endpoint& inner, const Faults& faults, Hooks hooks)
-    : inner_(inner), faults_(faults), hooks_(std::move(hooks)), links_(inner.links()) {
+    : ForwardingEndpoint(inner), faults_(faults), hooks_(std::move(hooks)), links_(inner.links()) {
   for (const Fault& fault : faults_.script) {
     if (fault.kind == Kind::kKill) kill_after_ = std::min(kill_after_, fault.after);
   }
 }
 
 Status FaultEndpoint::prepare(const Region* regions, std::uint32_t count) {
-  return dead_ ? Status::kOk : inner_.prepare(regions, count);
+  return dead_ ? Status::kOk : inner_->prepare(regions, count);
 }
 
 // Counts a post; returns whether the node is dead.
@@ -48,7 +48,7 @@ bool FaultEndpoint::count_post() {
 
 Status FaultEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   if (count_post()) return Status::kOk;
-  const Status status = inner_.post_receive(link, post);
+  const Status status = inner_->post_receive(link, post);
   if (status != Status::kOk) --posts_;
   return status;
 }
@@ -58,9 +58,7 @@ Status FaultEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   Link& state = links_[link];
   if (state.posted - state.polled >= window()) return Status::kTooLarge;
   if (count_post()) return Status::kOk;
-  Forward forward;
-  forward.post = post;
-  forward.message = state.posted++;
+  Forward forward{.post = post, .message = state.posted++};
   state.outstanding.push_back({post.context, false, Status::kOk});
   Fault random;
   ESPALIER_ASSERT(state.outstanding.size() == state.posted - state.polled);
@@ -146,7 +144,7 @@ void FaultEndpoint::flush(std::uint32_t link) {
     Forward& forward = state.forwarded.back();
     SendPost post = forward.post;
     post.context = static_cast<std::uint32_t>(state.first_forwarded + state.forwarded.size() - 1);
-    const Status status = inner_.post_send(link, post);
+    const Status status = inner_->post_send(link, post);
     if (status == Status::kOk) {
       state.held.pop_front();
       continue;
@@ -164,7 +162,7 @@ void FaultEndpoint::flush(std::uint32_t link) {
 }
 
 Status FaultEndpoint::post_control(std::uint32_t link, const Control& control) {
-  return dead_ ? Status::kOk : inner_.post_control(link, control);
+  return dead_ ? Status::kOk : inner_->post_control(link, control);
 }
 
 bool FaultEndpoint::poll(Completion& completion) {
@@ -173,7 +171,7 @@ bool FaultEndpoint::poll(Completion& completion) {
     flush(link);
     if (give_sent(link, completion)) return true;
   }
-  while (inner_.poll(completion)) {
+  while (inner_->poll(completion)) {
     if (completion.kind != Completion::Kind::kSent) return true;
     if (take_sent(completion)) return true;
   }
@@ -224,7 +222,7 @@ bool FaultEndpoint::take_sent(Completion& completion) {
 
 void FaultEndpoint::release() {
   released_ = true;
-  inner_.release();
+  inner_->release();
   for (Link& state : links_) {
     state.held.clear();
     state.outstanding.clear();
@@ -236,7 +234,7 @@ void FaultEndpoint::wait(std::uint64_t until) {
     if (!state.held.empty()) until = std::min(until, state.held.front().not_before);
     if (!state.outstanding.empty() && state.outstanding.front().done) return;
   }
-  inner_.wait(until);
+  inner_->wait(until);
 }
 
 }  // namespace espalier::fault

@@ -9,14 +9,14 @@
 #include <functional>
 #include <vector>
 
-#include "espalier/hal/endpoint.h"
 #include "hal/fault/faults.h"
+#include "hal/forwarding_endpoint.h"
 
 namespace espalier::fault {
 
 // Injects the faults of a script into the sends of another endpoint. After a `kill`, posts are
 // accepted and never complete, and nothing is sent or received.
-class FaultEndpoint final : public Endpoint {
+class FaultEndpoint final : public ForwardingEndpoint {
  public:
   // Both hooks may be empty.
   struct Hooks {
@@ -30,19 +30,12 @@ class FaultEndpoint final : public Endpoint {
   FaultEndpoint(Endpoint& inner, const Faults& faults, Hooks hooks);
   FaultEndpoint(Endpoint& inner, const Faults& faults);
 
-  [[nodiscard]] std::uint32_t node() const override { return inner_.node(); }
-  [[nodiscard]] std::uint32_t links() const override { return inner_.links(); }
-  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override { return inner_.peer(link); }
-  [[nodiscard]] std::uint32_t window() const override { return inner_.window(); }
-  [[nodiscard]] std::uint64_t eager_bytes() const override { return inner_.eager_bytes(); }
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
-  void release_regions() override { inner_.release_regions(); }
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override;
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
   [[nodiscard]] bool poll(Completion& completion) override;
   void release() override;
-  [[nodiscard]] std::uint64_t now() override { return inner_.now(); }
   void wait(std::uint64_t until) override;
 
   // How many faults of this kind have happened.
@@ -63,8 +56,8 @@ class FaultEndpoint final : public Endpoint {
     std::uint64_t message = 0;  // the caller's message number
     bool duplicate = false;     // the caller does not know of this copy
     bool done = false;
-    std::uint64_t not_before = 0;      // ns of now()
-    std::vector<std::uint8_t> copied;  // the bytes, if they differ from the caller's
+    std::uint64_t not_before = 0;           // ns of now()
+    std::vector<std::uint8_t> copied = {};  // the bytes, if they differ from the caller's
   };
   struct Link {
     std::uint64_t posted = 0;             // messages of the caller
@@ -84,7 +77,6 @@ class FaultEndpoint final : public Endpoint {
   bool give_sent(std::uint32_t link, Completion& completion);
   bool take_sent(Completion& completion);
 
-  Endpoint& inner_;
   Faults faults_;
   Hooks hooks_;
   std::vector<Link> links_;

@@ -40,9 +40,8 @@ class MemEndpoints final : public ConnectedEndpoints {
 // `piece_bytes`: 0: as an endpoint has them by default, and messages are read in place.
 BackEnd back_end(const std::string& name, std::uint32_t pieces, std::uint32_t piece_bytes) {
   return {name, [pieces, piece_bytes](const EndpointsSpec& spec) {
-            mem::Shape shape;
-            shape.ring = std::bit_ceil(spec.window);
-            shape.slot_bytes = (spec.eager_bytes + 63) / 64 * 64;
+            mem::Shape shape{.ring = std::bit_ceil(spec.window),
+                             .slot_bytes = (spec.eager_bytes + 63) / 64 * 64};
             if (piece_bytes != 0) {
               shape.pieces = pieces;
               shape.piece_bytes = piece_bytes;

@@ -5,7 +5,6 @@
 #include <sodium.h>
 
 #include <cstdio>
-#include <deque>
 #include <memory>
 #include <random>
 #include <vector>
@@ -57,10 +56,7 @@ class Codes : public testing::Test {
   explicit Codes(const serial::CarrierFaults& faults = {}) : hub_({{1, 1}, {0, 0}}, faults) {}
 
   void start(std::uint32_t v, const std::uint8_t* key, std::uint32_t session) {
-    SerialConfig config;
-    config.session = session;
-    config.nonce = 7 * session;
-    config.key = key;
+    SerialConfig config{.session = session, .key = key, .nonce = 7 * session};
     nodes_[v] = std::make_unique<serial::SerialNode>(
         hub_, v, std::vector<std::uint32_t>{1 - v, 1 - v}, config);
   }

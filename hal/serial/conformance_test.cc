@@ -19,12 +19,9 @@ class SerialEndpoints final : public ConnectedEndpoints {
                   const std::uint8_t* key)
       : hub_(spec.peers, faults) {
     for (std::uint32_t v = 0; v < hub_.nodes(); ++v) {
-      SerialConfig config;
-      config.session = 77 + v;
-      config.window = spec.window;
-      config.key = key;
-      config.nonce = 5000 + v;
-      nodes_.emplace_back(hub_, v, spec.peers[v], config);
+      nodes_.emplace_back(
+          hub_, v, spec.peers[v],
+          SerialConfig{.session = 77 + v, .window = spec.window, .key = key, .nonce = 5000 + v});
     }
   }
   Endpoint& endpoint(std::uint32_t node) override { return nodes_[node].endpoint(); }
@@ -45,12 +42,7 @@ BackEnd back_end(const std::string& name, const serial::CarrierFaults& faults,
 }
 
 serial::CarrierFaults faults(double lose, double repeat, double damage, double delay) {
-  serial::CarrierFaults faults;
-  faults.lose = lose;
-  faults.repeat = repeat;
-  faults.damage = damage;
-  faults.delay = delay;
-  return faults;
+  return {.lose = lose, .repeat = repeat, .damage = damage, .delay = delay};
 }
 
 serial::CarrierFaults over_bytes(serial::CarrierFaults faults, std::uint32_t mtu) {

@@ -26,10 +26,8 @@ class BadCable : public testing::TestWithParam<Line> {};
 // While an end waits for a reply, the line is never silent for longer than the upper limit, plus
 // the time of the frame that is sent first.
 TEST_P(BadCable, SilenceHasALimit) {
-  CableSpec cable;
-  cable.baud = GetParam().baud;
-  cable.lose = GetParam().lose;
-  cable.resend_ns = GetParam().resend_ns;
+  CableSpec cable{
+      .baud = GetParam().baud, .lose = GetParam().lose, .resend_ns = GetParam().resend_ns};
   const std::uint64_t limit = std::max(cable.resend_ns, kMaxDoubledNs);
   for (cable.seed = 1; cable.seed <= 5; ++cable.seed) {
     const CableTimes times = exchange(cable, kMessages, kBytes);
@@ -52,11 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Of, BadCable,
 // The line nevertheless carries hardly more bytes per message than with one link.
 TEST(SlowCable, FramesDoNotPileUp) {
   for (const std::uint32_t lose : {0u, 2000u, 500u}) {
-    CableSpec cable;
-    cable.baud = 19200;
-    cable.lose = lose;
-    cable.resend_ns = 1000 * kMs;
-    cable.both = true;
+    CableSpec cable{.baud = 19200, .lose = lose, .resend_ns = 1000 * kMs, .both = true};
     const std::uint64_t alone = exchange(cable, kMessages / 2, kBytes).bytes;
     for (const std::uint32_t links : {4u, 8u}) {
       cable.links = links;
@@ -70,11 +64,7 @@ TEST(SlowCable, FramesDoNotPileUp) {
 
 // An interval below the time of the longest frame and its reply does cost bytes.
 TEST(SlowCable, AnIntervalThatIsTooShortRepeatsFrames) {
-  CableSpec cable;
-  cable.baud = 19200;
-  cable.both = true;
-  cable.links = 8;
-  cable.resend_ns = 1000 * kMs;
+  CableSpec cable{.baud = 19200, .resend_ns = 1000 * kMs, .links = 8, .both = true};
   const std::uint64_t bytes = exchange(cable, kMessages, kBytes).bytes;
   cable.resend_ns = 100 * kMs;
   EXPECT_GE(exchange(cable, kMessages, kBytes).bytes, bytes * 4 / 3);

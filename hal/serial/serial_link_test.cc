@@ -73,12 +73,7 @@ class End {
 
  private:
   static SerialConfig config(std::uint32_t session, bool settles, const std::uint8_t* key) {
-    SerialConfig config;
-    config.key = key;
-    config.nonce = session + 1;
-    config.session = session;
-    config.settles = settles;
-    return config;
+    return {.session = session, .settles = settles, .key = key, .nonce = session + 1};
   }
   std::vector<std::uint32_t> buffer_;
 
@@ -110,8 +105,16 @@ class SerialLinks2 : public testing::TestWithParam<bool> {
     }
   }
 
+  // `a` sends 4 bytes with this tag, and `b` awaits them with that tag.
+  void exchange(const char* text, std::uint64_t tag, std::uint64_t awaited) {
+    ASSERT_EQ(a().post_send(0, {text, 4, tag, 0, 0}), Status::kOk);
+    ASSERT_EQ(b().post_receive(0, {landed, 4, awaited, 0}), Status::kOk);
+  }
+  void exchange(const char* text, std::uint64_t tag) { exchange(text, tag, tag); }
+
   serial::Hub hub_;
   std::unique_ptr<End> ends_[2];
+  std::uint8_t landed[4] = {};
 };
 
 TEST_P(SerialLinks2, ReportThePostsOfThePeer) {
@@ -146,10 +149,9 @@ TEST_P(SerialLinks2, ReportThePostsOfThePeer) {
 }
 
 TEST_P(SerialLinks2, RejectsWhenThePeerRejects) {
-  std::uint8_t in[4], landed[4];
+  std::uint8_t in[4];
   for (const Status status : {Status::kMismatch, Status::kOk, Status::kMismatch}) {
-    ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
-    ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+    exchange("abc", 1);
     run();
     Completion c;
     ASSERT_TRUE(b().take(0, c));
@@ -160,8 +162,7 @@ TEST_P(SerialLinks2, RejectsWhenThePeerRejects) {
     EXPECT_EQ(c.status, status);
   }
   // A mismatched message cannot be settled as kOk.
-  ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
-  ASSERT_EQ(b().post_receive(0, {landed, 4, 2, 0}), Status::kOk);
+  exchange("abc", 1, 2);
   run();
   Completion c;
   ASSERT_TRUE(b().take(0, c));
@@ -232,12 +233,11 @@ TEST_P(SerialLinks2, RepeatUntakenReports) {
 }
 
 TEST_P(SerialLinks2, EitherEndMayStartAnew) {
-  std::uint8_t in[4], landed[4];
+  std::uint8_t in[4];
   Completion c;
   std::uint32_t session = 1000;
   for (int life = 0; life < 6; ++life) {
-    ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
-    ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+    exchange("abc", 1);
     run();
     ASSERT_TRUE(b().take(0, c)) << "life " << life;
     ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
@@ -267,9 +267,7 @@ TEST_P(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
   hub_.watch([&](std::uint32_t from, const serial::Hub::Frame& frame) {
     if (from == 0) kept.push_back(frame);
   });
-  std::uint8_t landed[4];
-  ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
-  ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+  exchange("abc", 1);
   run();
   ASSERT_GE(kept.size(), 2u);
   const auto old = kept;
@@ -285,8 +283,7 @@ TEST_P(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
   Completion c;
   while (b().take(0, c)) {
   }
-  ASSERT_EQ(a().post_send(0, {"xyz", 4, 5, 0, 0}), Status::kOk);
-  ASSERT_EQ(b().post_receive(0, {landed, 4, 5, 0}), Status::kOk);
+  exchange("xyz", 5);
   run(100'000'000);
   ASSERT_TRUE(b().take(0, c));
   EXPECT_EQ(landed[0], 'x');
@@ -315,9 +312,7 @@ TEST_P(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
 TEST_P(SerialLinks2, NothingIsSentThatWasNotPosted) {
   run(1'000'000'000);
   EXPECT_EQ(hub_.frames(), 0u);
-  std::uint8_t landed[4];
-  ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
-  ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+  exchange("abc", 1);
   run();
   ASSERT_EQ(b().settle(0, Status::kOk), Status::kOk);
   run();
@@ -329,7 +324,6 @@ TEST_P(SerialLinks2, NothingIsSentThatWasNotPosted) {
 // Found by tests/storm (seed 30001777 over frames): a node woke up while its peer had failed, and
 // both sent at the speed of the line until the node failed, too.
 TEST_P(SerialLinks2, AReleasedEndDoesNotMakeThePeerSendAgainAtOnce) {
-  std::uint8_t landed[4];
   ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
   run();
   ASSERT_EQ(a().events, (std::vector<std::string>{"granted 0 1 4"}));
@@ -362,7 +356,6 @@ class LossyLinks : public SerialLinks2 {
 
 TEST_P(LossyLinks, SequenceNumbersWrapAround) {
   for (const auto& end : ends_) SerialLinkTest::set_sequence(end->links[0], UINT32_MAX - 100);
-  std::uint8_t landed[4];
   for (std::uint32_t message = 0; message < 600; ++message) {
     ASSERT_EQ(a().post_send(0, {&message, 4, message, message, 0}), Status::kOk);
     ASSERT_EQ(b().post_receive(0, {landed, 4, message, 0}), Status::kOk);

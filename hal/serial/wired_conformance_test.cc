@@ -70,9 +70,7 @@ class WiredNode {
         frames_(peers.size() * 2 * kMtu / sizeof(std::uint32_t)),
         wires_(reinterpret_cast<SerialWire*>(
             ::operator new(std::max<std::size_t>(peers.size(), 1) * sizeof(SerialWire)))) {
-    SerialConfig config;
-    config.session = 77 + node;
-    config.window = window;
+    SerialConfig config{.session = 77 + node, .window = window};
     auto* const frames = reinterpret_cast<std::uint8_t*>(frames_.data());
     for (std::size_t link = 0; link < peers.size(); ++link) {
       new (wires_ + link)

@@ -17,26 +17,24 @@ class SimEndpoints final : public ConnectedEndpoints {
 
 BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitter) {
   return {name, [=](const EndpointsSpec& spec) {
-            sim::Model model;
-            model.one_port = one_port;
-            model.eager_copies = eager_copies;
-            model.jitter = jitter;
-            model.window = spec.window;
-            model.eager_bytes = spec.eager_bytes;
-            return std::make_unique<SimEndpoints>(model, spec);
+            return std::make_unique<SimEndpoints>(sim::Model{.one_port = one_port,
+                                                             .window = spec.window,
+                                                             .eager_bytes = spec.eager_bytes,
+                                                             .eager_copies = eager_copies,
+                                                             .jitter = jitter},
+                                                  spec);
           }};
 }
 
 // All blocks between peers are routed along a line of the nodes.
 BackEnd routed(const char* name, Switching switching, bool one_port) {
   return {name, [=](const EndpointsSpec& spec) {
-            sim::Model model;
-            model.one_port = one_port;
-            model.jitter = 1;
-            model.link_jitter = 1;
-            model.switching = switching;
-            model.window = spec.window;
-            model.eager_bytes = spec.eager_bytes;
+            sim::Model model{.one_port = one_port,
+                             .switching = switching,
+                             .window = spec.window,
+                             .eager_bytes = spec.eager_bytes,
+                             .jitter = 1,
+                             .link_jitter = 1};
             model.route = [](std::uint32_t from, std::uint32_t to) {
               std::vector<std::uint32_t> nodes = {from};
               while (nodes.back() != to) nodes.push_back(nodes.back() + (from < to ? 1 : -1));

@@ -180,8 +180,7 @@ bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
 }
 
 void NodeEndpoint::release() {
-  NodeState& node = state_->nodes[node_];
-  node.released = true;
+  state_->nodes[node_].released = true;
   state_->close_present(node_);
 }
 

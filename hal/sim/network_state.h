@@ -7,12 +7,10 @@
 
 #include "espalier/hal/sim/network.h"
 #include "espalier/internal/base/link_set.h"
+#include "hal/sim/containers.h"
 #include "hal/sim/large_memory.h"
 #include "hal/sim/monotone_queue.h"
-#include "hal/sim/node_order.h"
 #include "hal/sim/physical_links.h"
-#include "hal/sim/residence_times.h"
-#include "hal/sim/ring.h"
 
 namespace espalier::sim {
 

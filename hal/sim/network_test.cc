@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <stdexcept>
 #include <vector>
 
 #include "base/testing/results.h"
@@ -16,28 +14,26 @@ namespace {
 using Links = std::vector<std::vector<std::uint32_t>>;
 
 TEST(Network, ABlockTakesAlphaAndBetaTimesItsBytes) {
-  Network network(slow(), {{1}, {0}});
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
-  watchers[1].receive(0, 4000);
-  watchers[1].receive(0, 0);
-  watchers[0].send(0, 4000);
-  watchers[0].send(0, 0);
-  settle(watchers, network);
-  EXPECT_EQ(watchers[1].received, (Times{5000, 6000}));
-  EXPECT_EQ(watchers[0].sent, (Times{5000, 6000}));
-  EXPECT_DOUBLE_EQ(network.now(), 6e-3);
+  Watched net(slow(), 2);
+  net.watchers[1].receive(0, 4000);
+  net.watchers[1].receive(0, 0);
+  net.watchers[0].send(0, 4000);
+  net.watchers[0].send(0, 0);
+  net.settle();
+  EXPECT_EQ(net.watchers[1].received, (Times{5000, 6000}));
+  EXPECT_EQ(net.watchers[0].sent, (Times{5000, 6000}));
+  EXPECT_DOUBLE_EQ(net.network.now(), 6e-3);
 }
 
 TEST(Network, BothDirectionsShareNothing) {
-  Network network(slow(), {{1}, {0}});
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
-  for (Watcher& watcher : watchers) {
+  Watched net(slow(), 2);
+  for (Watcher& watcher : net.watchers) {
     watcher.receive(0, 1000);
     watcher.send(0, 1000);
   }
-  settle(watchers, network);
-  EXPECT_EQ(watchers[0].received, Times{2000});
-  EXPECT_EQ(watchers[1].received, Times{2000});
+  net.settle();
+  EXPECT_EQ(net.watchers[0].received, Times{2000});
+  EXPECT_EQ(net.watchers[1].received, Times{2000});
 }
 
 TEST(Network, OnePortTakesTheLongestWaitingFirst) {
@@ -45,41 +41,38 @@ TEST(Network, OnePortTakesTheLongestWaitingFirst) {
     Model model = slow();
     model.one_port = one_port;
     // 0 sends to 1, 2, 3; and 3 sends to 1.
-    Network network(model, complete_links(4));
-    std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2),
-                           Watcher(network, 3)};
-    watchers[0].send(0, 100);  // to 1
-    watchers[0].send(2, 100);  // to 3
-    watchers[0].send(1, 100);  // to 2
-    watchers[3].send(1, 100);  // to 1, whose in-port is busy
-    for (std::uint32_t v = 1; v < 4; ++v) watchers[v].receive(0, 100);
-    watchers[1].receive(2, 100);
-    settle(watchers, network);
+    Watched net(model, 4);
+    net.watchers[0].send(0, 100);  // to 1
+    net.watchers[0].send(2, 100);  // to 3
+    net.watchers[0].send(1, 100);  // to 2
+    net.watchers[3].send(1, 100);  // to 1, whose in-port is busy
+    for (std::uint32_t v = 1; v < 4; ++v) net.watchers[v].receive(0, 100);
+    net.watchers[1].receive(2, 100);
+    net.settle();
     if (one_port) {
-      EXPECT_EQ(watchers[1].received, (Times{1100, 2200}));
-      EXPECT_EQ(watchers[3].received, Times{2200});
-      EXPECT_EQ(watchers[2].received, Times{3300});
+      EXPECT_EQ(net.watchers[1].received, (Times{1100, 2200}));
+      EXPECT_EQ(net.watchers[3].received, Times{2200});
+      EXPECT_EQ(net.watchers[2].received, Times{3300});
     } else {
-      EXPECT_EQ(watchers[1].received, (Times{1100, 1100}));
-      EXPECT_EQ(watchers[3].received, Times{1100});
-      EXPECT_EQ(watchers[2].received, Times{1100});
+      EXPECT_EQ(net.watchers[1].received, (Times{1100, 1100}));
+      EXPECT_EQ(net.watchers[3].received, Times{1100});
+      EXPECT_EQ(net.watchers[2].received, Times{1100});
     }
-    EXPECT_EQ(network.sent(0), 3u);
-    EXPECT_EQ(network.received(1), 2u);
+    EXPECT_EQ(net.network.sent(0), 3u);
+    EXPECT_EQ(net.network.received(1), 2u);
   }
 }
 
 // Receives that are posted at one time do not decide by their order which block goes first.
 TEST(Network, OnePortTakesTheFirstPostOfThoseReadyAtOnce) {
   for (const std::uint32_t first : {1u, 2u}) {
-    Network network(slow(), complete_links(3));
-    std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2)};
-    watchers[0].send(1, 1000);  // to node 2
-    watchers[0].send(0, 1000);
-    for (const std::uint32_t node : {first, 3 - first}) watchers[node].receive(0, 1000);
-    settle(watchers, network);
-    EXPECT_EQ(watchers[2].received, Times{2000});
-    EXPECT_EQ(watchers[1].received, Times{4000});
+    Watched net(slow(), 3);
+    net.watchers[0].send(1, 1000);  // to node 2
+    net.watchers[0].send(0, 1000);
+    for (const std::uint32_t node : {first, 3 - first}) net.watchers[node].receive(0, 1000);
+    net.settle();
+    EXPECT_EQ(net.watchers[2].received, Times{2000});
+    EXPECT_EQ(net.watchers[1].received, Times{4000});
   }
 }
 
@@ -87,31 +80,30 @@ TEST(Network, OnePortTakesTheFirstPostOfThoseReadyAtOnce) {
 TEST(Network, LatencyHoldsNoPort) {
   Model model = slow();
   model.latency = 4e-3;
-  Network network(model, {{1}, {0}});
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  Watched net(model, 2);
   for (int i = 0; i < 2; ++i) {
-    watchers[1].receive(0, 1000);
-    watchers[0].send(0, 1000);
+    net.watchers[1].receive(0, 1000);
+    net.watchers[0].send(0, 1000);
   }
-  ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
-  settle(watchers, network);
-  EXPECT_EQ(watchers[1].received, (Times{6000, 8000}));
-  EXPECT_EQ(watchers[0].sent, (Times{2000, 4000})) << "a send completes when its block has left";
-  EXPECT_EQ(watchers[1].control, Times{5000});
+  ASSERT_EQ(net.watchers[0].endpoint.post_control(0, Control()), Status::kOk);
+  net.settle();
+  EXPECT_EQ(net.watchers[1].received, (Times{6000, 8000}));
+  EXPECT_EQ(net.watchers[0].sent, (Times{2000, 4000}))
+      << "a send completes when its block has left";
+  EXPECT_EQ(net.watchers[1].control, Times{5000});
 }
 
 TEST(Network, ASendCompletesWhenItsBlockHasLeft) {
   for (const std::uint64_t size : {100u, 1000u}) {  // a short one and a long one
-    Network network(slow(), complete_links(3));
-    std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2)};
-    for (const std::uint32_t link : {0u, 1u}) watchers[1].receive(link, size);
-    watchers[0].send(0, size);
-    watchers[2].send(1, size);  // queued at node 1's in-port
-    settle(watchers, network);
+    Watched net(slow(), 3);
+    for (const std::uint32_t link : {0u, 1u}) net.watchers[1].receive(link, size);
+    net.watchers[0].send(0, size);
+    net.watchers[2].send(1, size);  // queued at node 1's in-port
+    net.settle();
     const std::uint64_t takes = 1000 + size;
-    EXPECT_EQ(watchers[1].received, (Times{takes, 2 * takes}));
-    EXPECT_EQ(watchers[0].sent, Times{takes});
-    EXPECT_EQ(watchers[2].sent, Times{takes});
+    EXPECT_EQ(net.watchers[1].received, (Times{takes, 2 * takes}));
+    EXPECT_EQ(net.watchers[0].sent, Times{takes});
+    EXPECT_EQ(net.watchers[2].sent, Times{takes});
   }
 }
 
@@ -130,16 +122,12 @@ TEST(Network, ABlockOnItsWayIsNotItsSendersMemory) {
         ASSERT_EQ(network.endpoint(0).prepare(&given, 1), Status::kOk);
         ASSERT_EQ(network.endpoint(1).prepare(&taken, 1), Status::kOk);
         const auto receive = [&] {
-          ReceivePost post;
-          post.bytes = to.data();
-          post.size = size;
-          ASSERT_EQ(network.endpoint(1).post_receive(0, post), Status::kOk);
+          ASSERT_EQ(network.endpoint(1).post_receive(0, {.bytes = to.data(), .size = size}),
+                    Status::kOk);
         };
         if (!late) receive();
-        SendPost post;
-        post.bytes = from.data();
-        post.size = size;
-        ASSERT_EQ(network.endpoint(0).post_send(0, post), Status::kOk);
+        ASSERT_EQ(network.endpoint(0).post_send(0, {.bytes = from.data(), .size = size}),
+                  Status::kOk);
         Completion completion;
         bool sent = false;
         const auto take_sent = [&] {
@@ -165,82 +153,79 @@ TEST(Network, ALinkCarriesAsManyBlocksAsItHasLanes) {
   Model model = slow();
   model.one_port = false;
   model.lanes = [](std::uint32_t from, std::uint32_t) { return from == 0 ? 2 : 1; };
-  Network network(model, {{1}, {0}});
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+  Watched net(model, 2);
   for (const std::uint64_t size : {3000u, 1000u, 2000u}) {
-    for (Watcher& watcher : watchers) {
+    for (Watcher& watcher : net.watchers) {
       watcher.receive(0, size);
       watcher.send(0, size);
     }
   }
-  settle(watchers, network);
-  EXPECT_EQ(watchers[1].received, (Times{4000, 4000, 5000}))
+  net.settle();
+  EXPECT_EQ(net.watchers[1].received, (Times{4000, 4000, 5000}))
       << "in order, though the second is short";
-  EXPECT_EQ(watchers[0].received, (Times{4000, 6000, 9000}));
-  EXPECT_EQ(watchers[0].sent, (Times{4000, 4000, 5000})) << "in order too";
+  EXPECT_EQ(net.watchers[0].received, (Times{4000, 6000, 9000}));
+  EXPECT_EQ(net.watchers[0].sent, (Times{4000, 4000, 5000})) << "in order too";
 }
 
 TEST(Network, ShortBlocksTravelEarlyLongOnesWait) {
   for (const bool copies : {true, false}) {
     Model model = slow();
     model.eager_copies = copies;
-    Network network(model, {{1}, {0}});
-    std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
-    watchers[0].send(0, 100);
-    watchers[0].send(0, 1000);
-    settle(watchers, network);
-    EXPECT_DOUBLE_EQ(network.now(), 2.1e-3);
-    EXPECT_EQ(watchers[0].sent, copies ? Times{1100} : Times{});
-    EXPECT_EQ(watchers[1].early, (Times{1100, 2100})) << "the long one is announced";
-    EXPECT_FALSE(network.advance(10'000'000));
-    EXPECT_DOUBLE_EQ(network.now(), 10e-3);
-    watchers[1].receive(0, 100);
-    settle(watchers, network);
-    EXPECT_EQ(watchers[1].received, Times{10000});
-    EXPECT_EQ(watchers[0].sent, copies ? Times{1100} : Times{10000});
-    EXPECT_EQ(network.outstanding(), "node 0's send 1 to node 1 (1000 bytes)");
-    watchers[1].receive(0, 1000);
-    settle(watchers, network);
-    EXPECT_EQ(watchers[1].received, (Times{10000, 12000}));
-    EXPECT_EQ(network.outstanding(), "");
-    watchers[1].receive(0, 7);
-    EXPECT_EQ(network.outstanding(), "node 1's receive 2 from node 0 (7 bytes)");
+    Watched net(model, 2);
+    net.watchers[0].send(0, 100);
+    net.watchers[0].send(0, 1000);
+    net.settle();
+    EXPECT_DOUBLE_EQ(net.network.now(), 2.1e-3);
+    EXPECT_EQ(net.watchers[0].sent, copies ? Times{1100} : Times{});
+    EXPECT_EQ(net.watchers[1].early, (Times{1100, 2100})) << "the long one is announced";
+    EXPECT_FALSE(net.network.advance(10'000'000));
+    EXPECT_DOUBLE_EQ(net.network.now(), 10e-3);
+    net.watchers[1].receive(0, 100);
+    net.settle();
+    EXPECT_EQ(net.watchers[1].received, Times{10000});
+    EXPECT_EQ(net.watchers[0].sent, copies ? Times{1100} : Times{10000});
+    EXPECT_EQ(net.network.outstanding(), "node 0's send 1 to node 1 (1000 bytes)");
+    net.watchers[1].receive(0, 1000);
+    net.settle();
+    EXPECT_EQ(net.watchers[1].received, (Times{10000, 12000}));
+    EXPECT_EQ(net.network.outstanding(), "");
+    net.watchers[1].receive(0, 7);
+    EXPECT_EQ(net.network.outstanding(), "node 1's receive 2 from node 0 (7 bytes)");
   }
 }
 
 TEST(Network, ControlsTakeAlphaRegardlessOfPorts) {
-  Network network(slow(), {{1}, {0}});
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
-  watchers[1].receive(0, 50'000);
-  watchers[0].send(0, 50'000);
-  ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
-  settle(watchers, network);
-  EXPECT_EQ(watchers[1].control, Times{1000});
-  EXPECT_EQ(watchers[1].received, Times{51000});
+  Watched net(slow(), 2);
+  net.watchers[1].receive(0, 50'000);
+  net.watchers[0].send(0, 50'000);
+  ASSERT_EQ(net.watchers[0].endpoint.post_control(0, Control()), Status::kOk);
+  net.settle();
+  EXPECT_EQ(net.watchers[1].control, Times{1000});
+  EXPECT_EQ(net.watchers[1].received, Times{51000});
 }
 
 TEST(Network, ADeadNodeTakesAndGivesNothing) {
-  Network network(slow(), complete_links(3));
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2)};
-  network.kill(1, 1'500'000);
-  watchers[1].receive(0, 1000);
-  watchers[0].send(0, 1000);  // would take 2 ms
-  watchers[0].send(1, 1000);
-  watchers[2].receive(0, 1000);
-  watchers[2].send(1, 50);  // to 1: arrives before
-  ASSERT_EQ(watchers[1].endpoint.post_control(0, Control()), Status::kOk);
-  settle(watchers, network);
-  EXPECT_FALSE(network.alive(1));
-  EXPECT_EQ(watchers[1].received, Times{});
-  EXPECT_EQ(watchers[1].early, Times{}) << "its in-port was busy";
-  EXPECT_EQ(watchers[0].control, Times{1000});
-  EXPECT_EQ(watchers[0].sent, Times{4000}) << "only the send to node 2, after the port was free";
-  EXPECT_EQ(watchers[2].received, Times{4000});
-  ASSERT_EQ(watchers[0].endpoint.post_control(0, Control()), Status::kOk);
-  ASSERT_EQ(watchers[1].endpoint.post_control(0, Control()), Status::kOk);
-  settle(watchers, network);
-  EXPECT_EQ(watchers[1].control, Times{});
-  EXPECT_EQ(watchers[0].control, Times{1000});
+  Watched net(slow(), 3);
+  net.network.kill(1, 1'500'000);
+  net.watchers[1].receive(0, 1000);
+  net.watchers[0].send(0, 1000);  // would take 2 ms
+  net.watchers[0].send(1, 1000);
+  net.watchers[2].receive(0, 1000);
+  net.watchers[2].send(1, 50);  // to 1: arrives before
+  ASSERT_EQ(net.watchers[1].endpoint.post_control(0, Control()), Status::kOk);
+  net.settle();
+  EXPECT_FALSE(net.network.alive(1));
+  EXPECT_EQ(net.watchers[1].received, Times{});
+  EXPECT_EQ(net.watchers[1].early, Times{}) << "its in-port was busy";
+  EXPECT_EQ(net.watchers[0].control, Times{1000});
+  EXPECT_EQ(net.watchers[0].sent, Times{4000})
+      << "only the send to node 2, after the port was free";
+  EXPECT_EQ(net.watchers[2].received, Times{4000});
+  ASSERT_EQ(net.watchers[0].endpoint.post_control(0, Control()), Status::kOk);
+  ASSERT_EQ(net.watchers[1].endpoint.post_control(0, Control()), Status::kOk);
+  net.settle();
+  EXPECT_EQ(net.watchers[1].control, Times{});
+  EXPECT_EQ(net.watchers[0].control, Times{1000});
 }
 
 TEST(Network, JitterIsBoundedAndComesFromTheSeed) {
@@ -248,14 +233,13 @@ TEST(Network, JitterIsBoundedAndComesFromTheSeed) {
     Model model = slow();
     model.jitter = 0.5;
     model.seed = seed;
-    Network network(model, {{1}, {0}});
-    std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
+    Watched net(model, 2);
     for (int i = 0; i < 16; ++i) {
-      watchers[1].receive(0, 1000);
-      watchers[0].send(0, 1000);
+      net.watchers[1].receive(0, 1000);
+      net.watchers[0].send(0, 1000);
     }
-    settle(watchers, network);
-    return network.now();
+    net.settle();
+    return net.network.now();
   };
   EXPECT_EQ(finish(1), finish(1));
   EXPECT_NE(finish(1), finish(2));
@@ -266,15 +250,14 @@ TEST(Network, JitterIsBoundedAndComesFromTheSeed) {
 TEST(Network, PoisonFillsPostedReceives) {
   Model model;
   model.poison = true;
-  Network network(model, {{1}, {0}});
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
-  watchers[1].bytes[0] = 7;
-  watchers[1].receive(0, 1);
-  EXPECT_NE(watchers[1].bytes[0], 7);
-  watchers[0].bytes[0] = 9;
-  watchers[0].send(0, 1);
-  settle(watchers, network);
-  EXPECT_EQ(watchers[1].bytes[0], 9);
+  Watched net(model, 2);
+  net.watchers[1].bytes[0] = 7;
+  net.watchers[1].receive(0, 1);
+  EXPECT_NE(net.watchers[1].bytes[0], 7);
+  net.watchers[0].bytes[0] = 9;
+  net.watchers[0].send(0, 1);
+  net.settle();
+  EXPECT_EQ(net.watchers[1].bytes[0], 9);
 }
 
 TEST(Network, RefusesLinksThatAreNotMutual) {
@@ -300,12 +283,11 @@ TEST(NetworkDeathTest, IsNotConstructedFromLinksThatAreNotMutual) {
 #endif
 
 TEST(Network, SeveralLinksBetweenTwoNodesPairInOrder) {
-  Network network(slow(), {{1, 1}, {0, 0}});
-  std::array watchers = {Watcher(network, 0), Watcher(network, 1)};
-  watchers[0].send(1, 10);
-  watchers[1].receive(1, 10);
-  settle(watchers, network);
-  EXPECT_EQ(watchers[1].received.size(), 1u);
+  Watched net(slow(), {{1, 1}, {0, 0}});
+  net.watchers[0].send(1, 10);
+  net.watchers[1].receive(1, 10);
+  net.settle();
+  EXPECT_EQ(net.watchers[1].received.size(), 1u);
 }
 
 TEST(Network, HoldsMachinesToTheEndpointsContract) {

@@ -106,11 +106,10 @@ Result<void> PhysicalLinks::add_segments(const Model& model, std::uint32_t chann
     return fail("sim: a route has too many hops");
   }
   for (std::size_t i = 0; i < route.size(); i += each) {
-    PathSegment segment;
-    segment.channel = channel;
-    segment.hop = static_cast<std::uint16_t>(i / each);
-    segment.first = static_cast<std::uint32_t>(path.size());
-    segment.first_link = route[i];
+    PathSegment segment{.channel = channel,
+                        .hop = static_cast<std::uint16_t>(i / each),
+                        .first = static_cast<std::uint32_t>(path.size()),
+                        .first_link = route[i]};
     const auto first = route.begin() + static_cast<std::ptrdiff_t>(i);
     path.insert(path.end(), first, first + static_cast<std::ptrdiff_t>(each));
     segment.end = static_cast<std::uint32_t>(path.size());

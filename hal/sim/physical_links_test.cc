@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "base/testing/results.h"
 #include "hal/sim/watcher.h"
@@ -30,17 +29,13 @@ Model line(Switching switching) {
 }
 
 // Every node of the line has a peer link to every other.
-template <std::size_t kCount>
-struct Line {
-  explicit Line(const Model& model)
-      : network(model, complete_links(kCount)),
-        watchers(make(std::make_index_sequence<kCount>())) {}
+struct Line : Watched {
+  Line(std::uint32_t nodes, const Model& model) : Watched(model, nodes) {}
   // Transfers a block of `bytes` bytes. Node v's link to u is u if u < v, otherwise u-1.
   void transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) {
     watchers[to].receive(from < to ? from : from - 1, bytes);
     watchers[from].send(to < from ? to : to - 1, bytes);
   }
-  void settle() { sim::settle(watchers, network); }
   [[nodiscard]] LinkTraffic traffic(std::uint32_t from, std::uint32_t to) const {
     for (const LinkTraffic& link : network.traffic()) {
       if (link.from == from && link.to == to) return link;
@@ -48,19 +43,10 @@ struct Line {
     ADD_FAILURE() << "no link " << from << " -> " << to;
     return {};
   }
-
-  Network network;
-  std::array<Watcher, kCount> watchers;
-
- private:
-  template <std::size_t... kNodes>
-  std::array<Watcher, kCount> make(std::index_sequence<kNodes...>) {
-    return {Watcher(network, kNodes)...};
-  }
 };
 
 TEST(PhysicalLinks, CutThroughHoldsTheWholeRouteForOneTransfer) {
-  Line<4> chain(line(Switching::kCutThrough));
+  Line chain(4, line(Switching::kCutThrough));
   chain.transfer(0, 3, 1000);  // 2 ms on three links
   chain.transfer(1, 2, 500);   // must wait for the middle link
   chain.transfer(3, 0, 1000);  // the reverse direction uses other links
@@ -78,7 +64,7 @@ TEST(PhysicalLinks, CutThroughHoldsTheWholeRouteForOneTransfer) {
 }
 
 TEST(PhysicalLinks, StoreAndForwardHoldsOneLinkAfterTheOther) {
-  Line<4> chain(line(Switching::kStoreAndForward));
+  Line chain(4, line(Switching::kStoreAndForward));
   chain.transfer(0, 3, 1000);  // on the middle link from 2 ms to 4 ms
   chain.transfer(0, 3, 1000);  // and from 4 ms to 6 ms
   chain.transfer(1, 2, 1000);  // before them
@@ -96,7 +82,7 @@ TEST(PhysicalLinks, StoreAndForwardHoldsOneLinkAfterTheOther) {
 
 TEST(PhysicalLinks, FirstComeIsFirstServed) {
   for (const Switching switching : {Switching::kCutThrough, Switching::kStoreAndForward}) {
-    Line<4> chain(line(switching));
+    Line chain(4, line(switching));
     chain.transfer(2, 3, 1000);
     chain.transfer(2, 3, 1000);
     chain.network.advance(1'000'000);  // 1 ms
@@ -120,7 +106,7 @@ TEST(PhysicalLinks, LanesCarrySeveralAndBlocksStayInOrder) {
     model.lanes = [](std::uint32_t from, std::uint32_t to) {
       return from == 0 && to == 2 ? 0u : 2u;  // 0: no real link
     };
-    Line<3> chain(model);
+    Line chain(3, model);
     chain.transfer(1, 2, 3000);
     chain.transfer(0, 2, 1000);
     chain.transfer(1, 2, 1000);  // shorter than the one before
@@ -136,7 +122,7 @@ TEST(PhysicalLinks, LanesCarrySeveralAndBlocksStayInOrder) {
 TEST(PhysicalLinks, APortIsKeptWhileItsBlockWaits) {
   Model model = line(Switching::kCutThrough);
   model.one_port = true;
-  Line<4> chain(model);
+  Line chain(4, model);
   chain.transfer(2, 0, 1000);
   chain.transfer(3, 0, 1000);  // waits for the link 2 -> 1 until 2 ms
   chain.transfer(3, 2, 1000);  // could leave, but node 3's port is taken until 4 ms
@@ -153,7 +139,7 @@ TEST(PhysicalLinks, ManyBlocksOverManyLinksArriveInOrderWithAnyJitter) {
       model.link_jitter = 2;
       model.seed = seed;
       model.lanes = [](std::uint32_t from, std::uint32_t) { return 1 + from % 3; };
-      Line<6> chain(model);
+      Line chain(6, model);
       for (std::uint32_t block = 0; block < 8; ++block) {
         for (std::uint32_t from = 0; from < 6; ++from) {
           for (std::uint32_t to = 0; to < 6; ++to) {
@@ -184,7 +170,7 @@ TEST(PhysicalLinks, EachLinkHasAPaceOfItsOwnFromTheSeed) {
     Model model = line(Switching::kStoreAndForward);
     model.link_jitter = 0.5;
     model.seed = seed;
-    Line<3> chain(model);
+    Line chain(3, model);
     chain.transfer(0, 2, 1000);
     chain.transfer(0, 2, 1000);
     chain.settle();
@@ -200,7 +186,7 @@ TEST(PhysicalLinks, EachLinkHasAPaceOfItsOwnFromTheSeed) {
 }
 
 TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
-  Line<5> chain(line(Switching::kCutThrough));
+  Line chain(5, line(Switching::kCutThrough));
   chain.network.begin_step();
   chain.transfer(0, 2, 1000);
   chain.transfer(2, 4, 1000);
@@ -232,7 +218,7 @@ TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
 
 // Store and forward: first-hop crossings of a link do not conflict with second-hop crossings.
 TEST(PhysicalLinks, LockStepCountsHopByHop) {
-  Line<4> chain(line(Switching::kStoreAndForward));
+  Line chain(4, line(Switching::kStoreAndForward));
   chain.network.begin_step();
   chain.transfer(0, 2, 1000);
   chain.transfer(1, 3, 1000);
@@ -252,7 +238,7 @@ TEST(PhysicalLinks, LockStepCountsLanesAndTicks) {
   Model model = line(Switching::kCutThrough);
   model.lanes = [](std::uint32_t, std::uint32_t) { return 2; };
   model.send_ticks = 2;
-  Line<4> chain(model);
+  Line chain(4, model);
   chain.network.begin_step();
   chain.transfer(0, 2, 10);
   chain.network.begin_step();

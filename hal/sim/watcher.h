@@ -3,24 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "espalier/hal/sim/network.h"
 
 namespace espalier::sim {
 
-inline constexpr std::uint64_t kForever = UINT64_MAX;
-
 // 1 ms, and 1 us per byte.
-inline Model slow() {
-  Model model;
-  model.alpha = 1e-3;
-  model.beta = 1e-6;
-  model.eager_bytes = 100;
-  return model;
-}
+inline Model slow() { return {.alpha = 1e-3, .beta = 1e-6, .eager_bytes = 100}; }
 
 struct Watcher {
   explicit Watcher(Network& the_network, std::uint32_t node)
@@ -50,13 +42,23 @@ struct Watcher {
   std::vector<std::uint64_t> sent, received, early, control;  // us
 };
 
-// Runs until no event is left.
-template <std::size_t kCount>
-void settle(std::array<Watcher, kCount>& watchers, Network& network) {
-  do {
-    for (Watcher& watcher : watchers) watcher.look();
-  } while (network.advance(kForever));
-}
+// A network, and a watcher of each node.
+struct Watched {
+  Watched(const Model& model, std::uint32_t nodes) : Watched(model, complete_links(nodes)) {}
+  Watched(const Model& model, const std::vector<std::vector<std::uint32_t>>& links)
+      : network(model, links) {
+    for (std::uint32_t node = 0; node < links.size(); ++node) watchers.emplace_back(network, node);
+  }
+  // Runs until no event is left.
+  void settle() {
+    do {
+      for (Watcher& watcher : watchers) watcher.look();
+    } while (network.advance(UINT64_MAX));
+  }
+
+  Network network;
+  std::deque<Watcher> watchers;
+};
 
 using Times = std::vector<std::uint64_t>;  // us
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "collectives/verify/bounds/lower_bounds.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "espalier/collectives/verify/verify.h"
 #include "planner/make/blocks.h"
 #include "planner/make/bound.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectives/search/exchange_flow.h"
-#include "collectives/verify/bounds/lower_bounds.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"
 #include "tools/common/failure.h"

@@ -32,14 +32,14 @@ void WatchedEndpoint::count_operation() {
 }
 
 Status WatchedEndpoint::prepare(const Region* regions, std::uint32_t count) {
-  return dead ? Status::kOk : inner_.prepare(regions, count);
+  return dead ? Status::kOk : inner_->prepare(regions, count);
 }
 
 Status WatchedEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   check_post("a receive");
   count_operation();
   if (dead) return Status::kOk;
-  const Status status = inner_.post_receive(link, post);
+  const Status status = inner_->post_receive(link, post);
   if (status != Status::kOk) --operations_;
   return status;
 }
@@ -48,7 +48,7 @@ Status WatchedEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   check_post("a send");
   count_operation();
   if (dead) return Status::kOk;
-  const Status status = inner_.post_send(link, post);
+  const Status status = inner_->post_send(link, post);
   if (status == Status::kOk) {
     ++sent_[link];
   } else {
@@ -59,7 +59,7 @@ Status WatchedEndpoint::post_send(std::uint32_t link, const SendPost& post) {
 
 Status WatchedEndpoint::post_control(std::uint32_t link, const Control& control) {
   ++activity_;
-  return dead ? Status::kOk : inner_.post_control(link, control);
+  return dead ? Status::kOk : inner_->post_control(link, control);
 }
 
 // Whether the machine gets it now. What it does not get is lost, or kept for later.
@@ -95,7 +95,7 @@ bool WatchedEndpoint::poll(Completion& completion) {
     if (found) ++lost_;
     found = false;
   }
-  while (!found && inner_.poll(completion)) {
+  while (!found && inner_->poll(completion)) {
     ++activity_;
     found = arrives(completion, now_ns);
   }
@@ -112,7 +112,7 @@ bool WatchedEndpoint::poll(Completion& completion) {
 
 void WatchedEndpoint::release() {
   released_ = true;
-  inner_.release();
+  inner_->release();
 }
 
 }  // namespace espalier::storm

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "hal/testing/forwarding_endpoint.h"
+#include "hal/forwarding_endpoint.h"
 #include "tests/storm/plan.h"
 
 namespace espalier::storm {

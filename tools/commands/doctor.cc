@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/process/variables.h"
-#include "hal/fabric/provider_refusal.h"
+#include "hal/fabric/provider_list.h"
 #include "tools/cluster/node_call.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"

@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "collectives/embed/cuts.h"
 #include "collectives/embed/groups.h"
 #include "collectives/embed/placement.h"
 #include "espalier/collectives/embed/place.h"

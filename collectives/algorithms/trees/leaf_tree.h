@@ -19,7 +19,7 @@ constexpr std::uint32_t kMaxLevels = 32;  // of a tree of at most 2^32 ranks
   return parameters.arities == nullptr ? parameters.arity : parameters.arities[level - 1];
 }
 
-// A node of a complete tree of height h, numbered as in topology/fat_tree.h: first the ranks, then
+// A node of a complete tree of height h, numbered as in topology/families.h: first the ranks, then
 // the routers level by level, each level from the left.
 struct LeafNode {
   const CollectiveParameters* tree = nullptr;  // must outlive the node

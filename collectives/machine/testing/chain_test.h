@@ -73,10 +73,8 @@ class ChainTest : public ::testing::Test {
  protected:
   ChainTest() : endpoint(1, {5, 2, 0}) {}
   void init(bool check_blocks = false) {
-    MachineConfig config;
-    config.deadline_ns = kD;
-    config.check_blocks = check_blocks;
-    ASSERT_EQ(machine.init(endpoint, config), Status::kOk);
+    ASSERT_EQ(machine.init(endpoint, {.deadline_ns = kD, .check_blocks = check_blocks}),
+              Status::kOk);
   }
   [[nodiscard]] Status start(std::uint64_t count = 64) {
     return machine.start(program, buffers, op, count);
@@ -91,6 +89,26 @@ class ChainTest : public ::testing::Test {
       }
     }
     return Status::kBusy;
+  }
+  // Starts a collective, and polls once.
+  void begin(std::uint64_t count = 64) {
+    ASSERT_EQ(start(count), Status::kOk);
+    (void)machine.poll();
+  }
+  void expect_cause(Status status, std::uint32_t peer) const {
+    EXPECT_EQ(machine.cause().status, status);
+    EXPECT_EQ(machine.cause().peer, peer);
+  }
+  // Runs one collective, which succeeds.
+  void run(std::uint64_t count = 64) {
+    EXPECT_EQ(start(count), Status::kOk);
+    EXPECT_EQ(finish(), Status::kOk);
+  }
+  // Runs one collective, whose program turns out to be malformed.
+  void run_malformed(std::uint64_t count = 64) {
+    ASSERT_EQ(start(count), Status::kOk);
+    (void)finish();
+    EXPECT_EQ(machine.cause().status, Status::kMalformed);
   }
   Status end_after(std::uint64_t ns) {
     (void)machine.poll();

@@ -26,9 +26,7 @@ T little_element(T element, std::size_t numbers) {
 
 template <typename T>
 T combine_one(Op op, Type type, T a, T b) {
-  Operator oper;
-  oper.op = op;
-  oper.type = type;
+  Operator oper{.op = op, .type = type};
   EXPECT_TRUE(can_combine(oper)) << op_name(op) << " " << type_name(type);
   const std::size_t numbers = type >= Type::kI32Loc && type <= Type::kF64Loc ? 2 : 1;
   a = little_element(a, numbers);

@@ -94,17 +94,15 @@ class RandomProgram {
   // The block of an action. `into` and the operands must have one length, so they are the same
   // block in different memory.
   struct Blocks {
-    std::uint8_t segment, block;
-    std::uint16_t segment_count;
-    bool own;     // the segment is this rank's
-    bool around;  // rotated scratch: it is the first one, and the last of the message
+    std::uint8_t segment = 0, block = 0;
+    std::uint16_t segment_count = 1;
+    bool own = false;     // the segment is this rank's
+    bool around = false;  // rotated scratch: it is the first one, and the last of the message
   };
   Blocks blocks() {
-    Blocks blocks{};
-    blocks.block = block();
-    blocks.own = counts_per_rank(program.collective) && pick(random_, 0, 1) == 0;
+    Blocks blocks{.block = block(),
+                  .own = counts_per_rank(program.collective) && pick(random_, 0, 1) == 0};
     const auto segments = static_cast<std::int32_t>(program.segments);
-    blocks.segment_count = 1;
     if (one_block_ && !blocks.own) {
       blocks.segment_count = static_cast<std::uint16_t>(pick(random_, 0, std::min(segments, 3)));
     }

@@ -74,12 +74,12 @@ class ScriptedEndpoint final : public Endpoint {
   bool complete(bool send, std::uint32_t link, Status status = Status::kOk) {
     for (auto post = posts.begin(); post != posts.end(); ++post) {
       if (post->send != send || post->link != link) continue;
-      Completion completion;
-      completion.kind = send ? Completion::Kind::kSent : Completion::Kind::kReceived;
-      completion.link = link;
-      completion.context = post->context;
-      completion.status = status;
-      completion.check = check_of ? check_of(*post) : 0;
+      Completion completion{.kind = send ? Completion::Kind::kSent : Completion::Kind::kReceived,
+                            .link = link,
+                            .context = post->context,
+                            .status = status,
+                            .check = check_of ? check_of(*post) : 0,
+                            .control = {}};
       posts.erase(post);
       completions.push_back(completion);
       return true;
@@ -87,17 +87,11 @@ class ScriptedEndpoint final : public Endpoint {
     return false;
   }
   void tell(std::uint32_t link, const Control& control) {
-    Completion completion;
-    completion.kind = Completion::Kind::kControl;
-    completion.link = link;
-    completion.control = control;
-    completions.push_back(completion);
+    completions.push_back({.kind = Completion::Kind::kControl, .link = link, .control = control});
   }
   void tell_early(std::uint32_t link, std::uint64_t tag) {
-    Completion completion;
-    completion.kind = Completion::Kind::kUnexpected;
-    completion.link = link;
-    completion.tag = tag;
+    Completion completion{
+        .kind = Completion::Kind::kUnexpected, .link = link, .tag = tag, .control = {}};
     completions.push_back(completion);
   }
 

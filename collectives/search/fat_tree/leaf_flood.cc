@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <deque>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collectives/lower/timed.h"

@@ -32,7 +32,6 @@
 // kMaxLinks limits k_i: a router has a link to each child and one to its parent.
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -35,8 +35,6 @@
 
 #include "collectives/search/fat_tree/leaf_single.h"
 
-#include <string>
-
 #include "collectives/search/fat_tree/leaf_check.h"
 #include "collectives/search/searches.h"
 #include "collectives/search/streams.h"

@@ -35,18 +35,18 @@ JobCluster::JobCluster(std::uint32_t ranks, const Links& links, const Options& o
 }
 
 CollectiveParameters JobCluster::parameters_of(const Job& job, const BlockRule& blocks) const {
-  CollectiveParameters parameters;
-  parameters.ranks = ranks();
-  parameters.root = job.root;
-  parameters.window = job.window;
-  parameters.blocks = &blocks;
-  parameters.blocks_count = 1;
-  parameters.arity = options_.arity;
-  parameters.height = options_.height;
-  parameters.capacities = options_.capacities.empty() ? nullptr : options_.capacities.data();
-  parameters.run_length = job.run_length;
-  parameters.send_ticks = job.send_ticks;
-  parameters.latency_ticks = job.latency_ticks;
+  CollectiveParameters parameters{
+      .ranks = ranks(),
+      .root = job.root,
+      .window = job.window,
+      .blocks = &blocks,
+      .blocks_count = 1,
+      .arity = options_.arity,
+      .height = options_.height,
+      .capacities = options_.capacities.empty() ? nullptr : options_.capacities.data(),
+      .run_length = job.run_length,
+      .send_ticks = job.send_ticks,
+      .latency_ticks = job.latency_ticks};
   return parameters;
 }
 
@@ -62,8 +62,7 @@ const Program& JobCluster::program(const Job& job, std::uint32_t node) {
     const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
     EXPECT_NE(algorithm, nullptr) << describe(job, ranks());
     const BlockRule blocks = {0, job.block_bytes};
-    const CollectiveParameters parameters = parameters_of(job, blocks);
-    programs = programs_of(*algorithm, parameters);
+    programs = programs_of(*algorithm, parameters_of(job, blocks));
     EXPECT_EQ(programs.size(), nodes()) << describe(job, ranks());
     for (const Program& one : programs) {
       EXPECT_EQ(check_program(one), Status::kOk) << describe(job, ranks());

@@ -6,17 +6,41 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/node_memory.h"
 #include "collectives/simulation/testing/reference.h"
-#include "collectives/simulation/testing/unwilling_endpoint.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "hal/forwarding_endpoint.h"
 
 namespace espalier::testing {
+
+// Wraps an endpoint, which must outlive it: refuses posts and delays completions at random, from a
+// seed.
+class UnwillingEndpoint final : public ForwardingEndpoint {
+ public:
+  UnwillingEndpoint(Endpoint& inner, unsigned seed) : ForwardingEndpoint(inner), random_(seed) {}
+  [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
+    return refuse() ? Status::kTryAgain : inner_->post_receive(link, post);
+  }
+  [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override {
+    return refuse() ? Status::kTryAgain : inner_->post_send(link, post);
+  }
+  [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override {
+    return refuse() ? Status::kTryAgain : inner_->post_control(link, control);
+  }
+  [[nodiscard]] bool poll(Completion& completion) override {
+    return !refuse() && inner_->poll(completion);
+  }
+
+ private:
+  [[nodiscard]] bool refuse() { return random_() % 4 == 0; }
+  std::minstd_rand random_;
+};
 
 class JobCluster {
  public:

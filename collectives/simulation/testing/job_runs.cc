@@ -36,13 +36,11 @@ std::uint64_t count_of_blocks(const Program& program, const Operator& op, std::u
 }
 
 Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t count) {
-  Job job;
-  job.collective = programs[0].collective;
-  job.programs = &programs;
-  job.root = root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
-  job.count = count;
+  Job job{.collective = programs[0].collective,
+          .programs = &programs,
+          .root = root,
+          .count = count,
+          .op = {.op = Op::kSum, .type = Type::kI32}};
   if (job.collective == Collective::kBarrier) job.op = Operator();
   return job;
 }

@@ -23,8 +23,8 @@ struct Job {
   std::uint32_t root = 0;
   std::uint64_t count = 0;  // in the form of Machine::start; 0 for a barrier
   // A count for each rank (element_counts.h); empty: `count`.
-  std::vector<std::uint64_t> counts;
-  Operator op;
+  std::vector<std::uint64_t> counts = {};
+  Operator op = {};
   // Input and output share memory (machine.h, Buffers) if the node has both.
   bool in_place = false;
   unsigned seed = 1;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "collectives/verify/bounds/lower_bounds.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/wide.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"

@@ -16,8 +16,6 @@
 // All-to-all, if the fabric routes and no rank passes data on: each pair's blocks cross every link
 // of its route.
 
-#include "collectives/verify/bounds/cuts.h"
-
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -26,8 +24,7 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "collectives/verify/bounds/flow_cuts.h"
-#include "collectives/verify/bounds/hops.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/tree.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/internal/base/arithmetic.h"

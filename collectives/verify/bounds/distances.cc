@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "collectives/verify/bounds/hops.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/properties/program_facts.h"
 
 namespace espalier::verify {

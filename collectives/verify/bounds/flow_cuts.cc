@@ -17,10 +17,9 @@
 //   an arc of capacity x to a vertex T: one flow instead of one per rank. Gather: reversed.
 // * All-to-all: |U| |V| / B(U) is hard to maximize. The cuts of an allgather are taken.
 
-#include "collectives/verify/bounds/flow_cuts.h"
-
 #include <numeric>
 
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/flow.h"
 
 namespace espalier::verify {

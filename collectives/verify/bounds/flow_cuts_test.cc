@@ -1,7 +1,5 @@
 // The cuts that flows find, against all cuts of small graphs.
 
-#include "collectives/verify/bounds/flow_cuts.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <string>
 
 #include "base/testing/results.h"
-#include "collectives/verify/bounds/hops.h"
+#include "collectives/verify/bounds/all_bounds.h"
 
 namespace espalier::verify {
 namespace {

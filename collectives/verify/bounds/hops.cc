@@ -18,8 +18,6 @@
 //   each of the parts share its port. In a tree the parts are the branches at u. The same holds for
 //   receives.
 
-#include "collectives/verify/bounds/hops.h"
-
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -27,8 +25,7 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "collectives/verify/bounds/flow_cuts.h"
-#include "collectives/verify/bounds/lower_bounds.h"
+#include "collectives/verify/bounds/all_bounds.h"
 
 namespace espalier::verify {
 namespace {

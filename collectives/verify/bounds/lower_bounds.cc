@@ -26,13 +26,11 @@
 //   the lanes of its links. So a block has (d + 1)^t holders after t steps at most.
 // * Links: cuts.cc. Hops: hops.cc.
 
-#include "collectives/verify/bounds/lower_bounds.h"
-
 #include <algorithm>
 
 #include "base/counted.h"
-#include "collectives/verify/bounds/cuts.h"
-#include "collectives/verify/properties/form.h"
+#include "collectives/verify/bounds/all_bounds.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/base/arithmetic.h"

@@ -2,13 +2,12 @@
 // where replays show other numbers. On other topologies they are the bounds by ports, messages and
 // cuts.
 
-#include "collectives/verify/bounds/lower_bounds.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/testing/results.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "collectives/verify/testing/program_builder.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/verify/bounds/lower_bounds.h"
+#include "collectives/verify/bounds/all_bounds.h"
 
 namespace espalier::verify {
 namespace {

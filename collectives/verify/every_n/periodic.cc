@@ -5,30 +5,24 @@
 // alone. A schedule with only one N is proven in the same way, each instance as a progression. The
 // proof is in docs/verifier.md, "For every N".
 
-#include "collectives/verify/every_n/periodic.h"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "base/counted.h"
+#include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/claimed_bound.h"
-#include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/every_n/flow_graph.h"
 #include "collectives/verify/every_n/link_match.h"
 #include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/every_n/rank_proof.h"
 #include "collectives/verify/every_n/stage_steps.h"
+#include "collectives/verify/methods.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/properties/form.h"
-#include "collectives/verify/properties/instances.h"
-#include "collectives/verify/properties/links.h"
-#include "collectives/verify/properties/matching.h"
-#include "collectives/verify/properties/ports.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "collectives/verify/properties/rank_sets.h"
-#include "collectives/verify/properties/size.h"
 #include "collectives/verify/report/counterexample.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/base/arithmetic.h"
@@ -197,16 +191,16 @@ class Periodic {
       if (one.link < 0) continue;
       const bool send = one.kind == ActionKind::kSend;
       const std::int64_t first = one.first + (send ? flight : 0);
-      LinkEnd end;
-      end.first = time_of(stage, first);
-      end.slot = time_of(stage, first % stages_.period(stage));
-      end.segment = named ? one.segment : 0;
-      end.block = one.block;
-      end.cell = base + static_cast<std::uint32_t>(k);
-      end.part = one.part;
-      end.segment_count = one.segment_count;
-      end.once = one.once;
-      match_.add(static_cast<std::size_t>(one.link), end, send);
+      match_.add(static_cast<std::size_t>(one.link),
+                 {.first = time_of(stage, first),
+                  .slot = time_of(stage, first % stages_.period(stage)),
+                  .segment = named ? one.segment : 0,
+                  .block = one.block,
+                  .cell = base + static_cast<std::uint32_t>(k),
+                  .part = one.part,
+                  .segment_count = one.segment_count,
+                  .once = one.once},
+                 send);
     }
     return {};
   }

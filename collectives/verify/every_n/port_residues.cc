@@ -4,7 +4,7 @@
 #include <array>
 #include <numeric>
 
-#include "collectives/verify/properties/ports.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/internal/base/arithmetic.h"
 #include "espalier/internal/base/step_limits.h"

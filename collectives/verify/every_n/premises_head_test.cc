@@ -57,17 +57,14 @@ class Head : public Premises {
 
 TEST_F(Head, IsProven) {
   begin_headed(1, 1);
-  finish({0, 1, 0, 0, 0});
-  expect_proven();
+  finish(0, 1).expect_proven();
   begin_headed(3, 3);
-  finish({0, 1, 0, 0, 0});
-  expect_proven();
+  finish(0, 1).expect_proven();
 }
 
 TEST_F(Head, IsNotTooLong) {
   begin_headed(5, 5);
-  finish({0, 1, 0, 0, 0});
-  expect_unknown("its instances are not all of its blocks below N");
+  finish(0, 1).expect_unknown("its instances are not all of its blocks below N");
 }
 
 // All blocks below the end of the head, and one stride more, are looked at.
@@ -84,8 +81,7 @@ TEST_F(Head, BlocksThatDoNotArrive) {
     }
     from_block(0, nodes[0].send(3, 1, nodes[0].input()), 3);
     from_block(1, nodes[1].receive(3, 0, place(3)), 3);
-    finish({0, 1, 0, 0, 0});
-    expect_refused(Property::kDataFlow, astray + 1);
+    finish(0, 1).expect_refused(Property::kDataFlow, astray + 1);
   }
 }
 
@@ -97,15 +93,14 @@ TEST_F(Head, DataOfASingleInstance) {
   nodes[0].receive(0, 1, nodes[0].slot(0, 4));
   nodes[0].combine(0, nodes[0].output(), nodes[0].input(), nodes[0].slot(0, 4));
   once(0, nodes[0].copy(2, nodes[0].output(), nodes[0].input()), 2);
-  finish({0, 1, 0, 0, 0});
-  expect_refused(Property::kDataFlow, 3);
+  finish(0, 1).expect_refused(Property::kDataFlow, 3);
 }
 
 // The ends of a link: all blocks from 1 onward are awaited, only block 1 is sent.
 TEST_F(Head, BothEndsGoOn) {
   begin_headed(1, 1);
   nodes[0].program.actions[1].instances_ref = nodes[0].count({1, 0, 0, 0, 0});
-  finish({0, 1, 0, 0, 0});
+  finish(0, 1);
   EXPECT_FALSE(proof().valid);
   expect_wrong_from(3);
 }
@@ -130,7 +125,7 @@ TEST_F(Head, HazardsAfterTheHead) {
     from_block(0, nodes[0].send(0, 1, nodes[0].input()), 3);
     from_block(1, nodes[1].receive(0, 0, slot), 3);
     from_block(1, nodes[1].copy(0, nodes[1].output(), slot), 3);
-    finish({1, 1, 0, 0, 0});
+    finish(1, 1);
   };
   make(15);
   expect_refused(Property::kHazards, 19);
@@ -145,7 +140,7 @@ TEST_F(Head, SlotsOfSingleInstancesExist) {
     nodes[1].receive(0, 0, nodes[1].output());
     nodes[1].program.scratch_blocks = 2;
     once(1, nodes[1].copy(0, nodes[1].slot(slot, 1), nodes[1].output()));
-    finish({0, 1, 0, 0, 0});
+    finish(0, 1);
   };
   make(1);
   expect_proven();
@@ -157,13 +152,11 @@ TEST_F(Head, SlotsOfSingleInstancesExist) {
 TEST_F(Head, PortsInOneStep) {
   begin_headed(1, 1);
   one_port();
-  finish({0, 1, 0, 0, 0});
-  expect_proven();
+  finish(0, 1).expect_proven();
   begin_headed(2, 1);  // blocks 1 and 2 in step 1; N = 3, 6, ...
   one_port();
   for (NodeWriter& node : nodes) node.program.residue_mod = 3;
-  finish({-1, 1, 0, 0, 0});
-  expect_refused(Property::kPorts, 3);
+  finish(-1, 1).expect_refused(Property::kPorts, 3);
 }
 
 // On a line of five, rank 1 sends rank 3 block 0 once, in step 1, over the link to rank 2, which
@@ -195,7 +188,7 @@ TEST_F(Head, RoutesInOneStep) {
     send_once(step + 2, 3, 4, step + 1);
     send_others(step + 3, 3, 4);
     for (NodeWriter& node : nodes) node.program.contention = ContentionGuarantee::kSlot;
-    finish({step + 2, 1, 0, 0, 0});
+    finish(step + 2, 1);
   };
   make(2);
   expect_proven();
@@ -207,14 +200,11 @@ TEST_F(Head, RoutesInOneStep) {
 // Two stages on one port: the last step of the others is N - 2 + step.
 TEST_F(Head, PortsOfTheTail) {
   begin_tailed(0, 0);
-  finish({0, 1, 0, 0, 0});
-  expect_proven();
+  finish(0, 1).expect_proven();
   begin_tailed(0, 1);
-  finish({0, 1, 0, 0, 0});
-  expect_unproven("actions that go on at different paces may share a port or link", 2);
+  finish(0, 1).expect_unproven("actions that go on at different paces may share a port or link", 2);
   begin_tailed(1, 1);
-  finish({1, 1, 0, 0, 0});
-  expect_proven();
+  finish(1, 1).expect_proven();
 }
 
 // Two blocks per two steps: blocks 2, 4, ... in steps 3, 5, ..., block 0 in step N - 1. These are
@@ -240,7 +230,7 @@ TEST_F(Head, ResiduesKeepStagesApart) {
       node.program.residue_mod = 2;
       node.program.residue = residue;
     }
-    finish({steps, 1, 0, 0, 0}, 2);
+    finish(steps, 1, 2);
   };
   make(1, 1);
   expect_proven();
@@ -251,13 +241,11 @@ TEST_F(Head, ResiduesKeepStagesApart) {
 // Stages of one segment use separate blocks. Block 1 is in both: step N - 1 sends it again.
 TEST_F(Head, BlocksOfTwoStages) {
   begin_tailed(1, 0);
-  finish({1, 1, 0, 0, 0});
-  expect_proven();
+  finish(1, 1).expect_proven();
   begin_tailed(1, 0);
   begin_in(0, once(0, nodes[0].send(0, 1, nodes[0].input()), 1), -1, 1);
   begin_in(1, once(1, nodes[1].receive(0, 0, nodes[1].output()), 1), -1, 1);
-  finish({1, 1, 0, 0, 0});
-  expect_unproven("actions that go on at different paces share a place", 2);
+  finish(1, 1).expect_unproven("actions that go on at different paces share a place", 2);
 }
 
 // An operation may overwrite a slot without waiting for the receive into it if another operation on
@@ -277,7 +265,7 @@ TEST_F(Head, OperationsThatWaitForOthers) {
     once(0, nodes[0].receive(0, 1, slot));
     once(0, nodes[0].copy(0, slot, nodes[0].input()), block);
     once(0, nodes[0].copy(1, slot, nodes[0].input()));
-    finish({1, 1, 0, 0, 0});
+    finish(1, 1);
   };
   make(0);
   expect_proven();

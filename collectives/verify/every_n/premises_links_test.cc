@@ -13,7 +13,8 @@ class Ends : public Premises {
  protected:
   // Rank 0 sends two segments over the router, on links of two lanes, segment k from step firsts[k]
   // on. Rank 1 awaits them in the order of its `awaited`.
-  void lanes(const std::vector<std::int32_t>& firsts, const std::vector<std::int32_t>& awaited) {
+  Premises& lanes(const std::vector<std::int32_t>& firsts,
+                  const std::vector<std::int32_t>& awaited) {
     begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     for (NodeWriter& node : nodes) node.program.segments = 2;
     nodes[2].program.scratch_blocks = 16;
@@ -31,15 +32,14 @@ class Ends : public Premises {
       const std::int32_t first = firsts[static_cast<std::size_t>(segment)];
       nodes[1].receive(first + 1, 2, nodes[1].operand(kOutput, segment));
     }
-    finish({last, 1, 0, 0, 0});
+    return finish(last, 1);
   }
 };
 
 TEST_F(Ends, BeginInTheSameStep) {
   begin_pipe();
   action(1).t0_ref = nodes[1].count(1, 0);
-  finish({1, 1, 0, 0, 0});
-  expect_refused(Property::kDeadlock, 1);
+  finish(1, 1).expect_refused(Property::kDeadlock, 1);
 }
 
 TEST_F(Ends, NameTheSameBlocks) {
@@ -49,8 +49,7 @@ TEST_F(Ends, NameTheSameBlocks) {
   nodes[0].program.indices[block].coef = nodes[0].program.indices[block].off = 1;
   action(0).a.block_ref = block;
   for (NodeWriter& node : nodes) node.program.residue_mod = 2;
-  finish({0, 1, 0, 0, 0});
-  expect_refused(Property::kMatching, 2);
+  finish(0, 1).expect_refused(Property::kMatching, 2);
 }
 
 TEST_F(Ends, NameTheSameSegments) {
@@ -59,15 +58,12 @@ TEST_F(Ends, NameTheSameSegments) {
   nodes[0].send(1, 1, nodes[0].operand(kInput, 1));
   nodes[1].receive(1, 0, nodes[1].operand(kOutput, 0));
   action(1).into.segment_ref = nodes[1].index(1, 0);
-  finish({0, 2, 0, 0, 0}, 2);
-  expect_refused(Property::kMatching, 1);
+  finish(0, 2, 2).expect_refused(Property::kMatching, 1);
 }
 
 TEST_F(Ends, NameTheSameLane) {
-  lanes({0, 0}, {0, 1});
-  expect_proven();
-  lanes({0, 0}, {1, 0});
-  expect_refused(Property::kMatching, 1);
+  lanes({0, 0}, {0, 1}).expect_proven();
+  lanes({0, 0}, {1, 0}).expect_refused(Property::kMatching, 1);
   // The two share steps only for N >= 4.
   lanes({0, 3}, {1, 0});
   expect_unproven("the ends of link router 2 (level 1) -> rank 1 go on differently", 4);
@@ -93,12 +89,8 @@ TEST_F(Ends, NameTheSameLaneByInstances) {
       nodes[2].send(segment + 1, 1, kept, 1);
       nodes[1].receive(segment + 1, 2, nodes[1].operand(kOutput, segment));
     }
-    finish({2, 1, 0, 0, 0});
-    if (before == 1) {
-      expect_proven();
-    } else {
-      expect_refused(Property::kMatching, 2);
-    }
+    finish(2, 1);
+    before == 1 ? expect_proven() : expect_refused(Property::kMatching, 2);
   }
 }
 
@@ -106,16 +98,14 @@ TEST_F(Ends, GoOnAlike) {
   // Rank 0 sends in every second step, rank 1 awaits a block in every step.
   begin_pipe();
   action(0).pace_ref = nodes[0].pace(0, 2);
-  finish({-1, 2, 0, 0, 0});
-  expect_refused(Property::kDeadlock, 2);
+  finish(-1, 2).expect_refused(Property::kDeadlock, 2);
 }
 
 TEST_F(Ends, BeginAlikeForEveryN) {
   // Rank 1 awaits block 0 in step N.
   begin_pipe();
   action(1).t0_ref = nodes[1].count(0, 1);
-  finish({0, 2, 0, 0, 0});
-  expect_refused(Property::kDeadlock, 1);
+  finish(0, 2).expect_refused(Property::kDeadlock, 1);
 }
 
 TEST_F(Ends, AreOfTheSamePhase) {
@@ -144,15 +134,13 @@ TEST_F(Data, TheLastWriterInTimeCounts) {
   begin_reduce();
   overwrite(1);
   combine(0);
-  finish({1, 1, 0, 0, 0});
-  expect_refused(Property::kDataFlow, 1);
+  finish(1, 1).expect_refused(Property::kDataFlow, 1);
   // The other way round the combination stays.
   begin_reduce();
   combine(1);
   action(0, 1).after = 1;
   overwrite(0);
-  finish({1, 1, 0, 0, 0});
-  expect_proven();
+  finish(1, 1).expect_proven();
 }
 
 TEST_F(Data, TheLastPhaseCounts) {
@@ -174,8 +162,7 @@ TEST_F(Data, AllFirstBlocksCount) {
     moved.block_ref = nodes[node].index(0, 2);
     action(node).instances_ref = nodes[node].count(Count{0, 0, 1, 0, 2});
   }
-  finish({-3, 0, 4, 0, 2}, 4);
-  expect_refused(Property::kDataFlow, 2);
+  finish({-3, 0, 4, 0, 2}, 4).expect_refused(Property::kDataFlow, 2);
 }
 
 TEST_F(Data, SlotsHoldTheirSegment) {
@@ -188,8 +175,7 @@ TEST_F(Data, SlotsHoldTheirSegment) {
   Operand other = nodes[1].slot(0, 4);
   other.segment_ref = nodes[1].index(1, 0);
   nodes[1].copy(0, nodes[1].operand(kOutput, 1), other);
-  finish({0, 1, 0, 0, 0});
-  expect_unproven("a place does not hold the block that is read from it", 1);
+  finish(0, 1).expect_unproven("a place does not hold the block that is read from it", 1);
 }
 
 // Rank 0 has the sum of all in OUTPUT only after rank 1 has been sent OUTPUT as phase 0 left it.
@@ -209,11 +195,7 @@ TEST_F(Data, AreThoseOfTheEarlierPhase) {
     nodes[1].receive(0, 0, nodes[1].output());
     const Count steps{0, 1, 0, 0, 0};
     finish_phases({steps, steps}, {{2, 1}, {1, 1}}, {0, 2, 0, 0, 0});
-    if (sums) {
-      expect_proven();
-    } else {
-      expect_refused(Property::kDataFlow, 1);
-    }
+    sums ? expect_proven() : expect_refused(Property::kDataFlow, 1);
   }
 }
 
@@ -243,8 +225,7 @@ TEST_F(OneN, IsThatOfTheResidue) {
   nodes[1].program.scratch_blocks = 1;
   action(1).into = nodes[1].slot(0, 1);
   nodes[1].copy(0, nodes[1].output(), nodes[1].slot(0, 1));
-  finish({0, 1, 0, 0, 0});
-  expect_refused(Property::kHazards, 2);
+  finish(0, 1).expect_refused(Property::kHazards, 2);
 }
 
 TEST_F(OneN, PortsAreChecked) {
@@ -253,8 +234,7 @@ TEST_F(OneN, PortsAreChecked) {
   for (NodeWriter& node : nodes) node.program.segments = 2;
   nodes[0].send(0, 1, nodes[0].operand(kInput, 1));
   nodes[1].receive(0, 0, nodes[1].operand(kOutput, 1));
-  finish({1, 0, 0, 0, 0});
-  expect_refused(Property::kPorts, 1);
+  finish(1, 0).expect_refused(Property::kPorts, 1);
 }
 
 // Segments 0 and 1 go over the two lanes to the router, in one message or in two.
@@ -270,12 +250,8 @@ TEST_F(OneN, RunsAreTheSameAtBothEnds) {
     }
     nodes[2].send(1, 1, run_of(nodes[2], Buffer::kScratch, 0, 2), 1);
     nodes[1].receive(1, 2, run_of(nodes[1], kOutput, 0, 2));
-    finish({2, 0, 0, 0, 0});
-    if (segment_count == 2) {
-      expect_proven();
-    } else {
-      expect_refused(Property::kMatching, 1);
-    }
+    finish(2, 0);
+    segment_count == 2 ? expect_proven() : expect_refused(Property::kMatching, 1);
   }
 }
 

@@ -16,8 +16,8 @@ class Meeting : public Premises {
     Count first;
     std::int32_t pace = 1;
   };
-  void star(PortModel model, const Times& one, const Times& other, const Count& steps,
-            std::uint32_t ticks = 1) {
+  Premises& star(PortModel model, const Times& one, const Times& other, const Count& steps,
+                 std::uint32_t ticks = 1) {
     begin("complete:3", Collective::kBroadcast);
     for (const std::uint32_t to : {1u, 2u}) {
       const Times& times = to == 1 ? one : other;
@@ -30,7 +30,7 @@ class Meeting : public Premises {
       node.program.port_model = model;
       node.program.send_ticks = node.program.latency_ticks = ticks;
     }
-    finish(steps);
+    return finish(steps);
   }
   static void set(NodeWriter& node, Action& action, const Count& first, std::int32_t pace) {
     action.t0_ref = node.count(first);
@@ -73,8 +73,7 @@ TEST_F(Meeting, SimplexPort) {
   set(nodes[1], nodes[1].send(0, 2, nodes[1].output(), 3), {3, 0, 0, 0, 0}, 2);
   set(nodes[2], nodes[2].receive(0, 1, nodes[2].output()), {3, 0, 0, 0, 0}, 2);
   for (NodeWriter& node : nodes) node.program.port_model = PortModel::kSimplex;
-  finish({2, 2, 0, 0, 0});
-  expect_unproven(kPorts, 4);
+  finish(2, 2).expect_unproven(kPorts, 4);
 }
 
 TEST_F(Meeting, SharedLink) {
@@ -87,8 +86,7 @@ TEST_F(Meeting, SharedLink) {
     set(nodes[1], nodes[1].receive(0, 0, nodes[1].operand(Buffer::kOutput, segment)), first,
         1 + segment);
   }
-  finish({4, 2, 0, 0, 0});
-  expect_unproven(kPorts, 6);
+  finish(4, 2).expect_unproven(kPorts, 6);
 }
 
 // Rank 1 receives segment 0 from rank 0 in step i, and `segment` from rank 2 in step 2 + 2 * i.
@@ -124,20 +122,15 @@ TEST_F(MeetingOperands, SlotsAfterSomeTurns) {
     nodes[1].copy(0, nodes[1].output(), one);
     Action& copy = nodes[1].copy(0, nodes[1].operand(Buffer::kOutput, 1), other);
     set(nodes[1], copy, {2, 0, 0, 0, 0}, 2);
-    finish({1, 2, 0, 0, 0});
-    if (shared) {
-      expect_unproven(kPlaces, 5);
-    } else {
-      expect_proven();
-    }
+    finish(1, 2);
+    shared ? expect_unproven(kPlaces, 5) : expect_proven();
   }
 }
 
 TEST_F(MeetingOperands, OutputBlocks) {
   begin("complete:3", Collective::kBroadcast);
   feed(0, nodes[1].output(), nodes[1].output());
-  finish({1, 2, 0, 0, 0});
-  expect_unproven(kPlaces, 1);
+  finish(1, 2).expect_unproven(kPlaces, 1);
 }
 
 // Two ranks exchange and combine their blocks in step i; the input is read again, later. So input
@@ -158,8 +151,7 @@ TEST_F(MeetingOperands, InputAndOutput) {
       node.combine(0, node.output(), me == 0 ? own : slot, me == 0 ? slot : own);
       if (!copy_first) copy();
     }
-    finish({1, 2, 0, 0, 0});
-    expect_unknown(kPlaces);
+    finish(1, 2).expect_unknown(kPlaces);
     const Verdict brute = brute_force(20);
     EXPECT_TRUE(brute.valid) << brute.counterexample.message;
     EXPECT_FALSE(brute.in_place);

@@ -23,7 +23,6 @@ class Paces : public Premises {
     receive.pace_ref = pace;
     return receive;
   }
-  void finish_long() { finish({10, 1, 0, 0, 0}); }
   // Rank 1 receives into slots, and copies block r in step r, in instance `round` * r. The others
   // have no block. Instances i with equal floor((i + `early`) / `round`) share a step.
   void copy_in_rounds(std::int32_t round, std::int32_t early) {
@@ -53,8 +52,7 @@ class Paces : public Premises {
 TEST_F(Paces, InsideThePhase) {
   begin_long_pipe(10);
   await_in_vain({0, 1, 0, 0, 0}, nodes[1].pace(0, 1));
-  finish_long();
-  expect_proven();
+  finish(10, 1).expect_proven();
 }
 
 TEST_F(Paces, NotBelowThePhase) {
@@ -63,8 +61,7 @@ TEST_F(Paces, NotBelowThePhase) {
   action(1).into.block_ref = nodes[1].index(-1, 1);
   action(1).pace_ref = nodes[1].pace(-1, 1);
   action(1).instances_ref = nodes[1].count(1, 1);
-  finish({0, 1, 0, 0, 0});
-  expect_refused(Property::kForm, 1);
+  finish(0, 1).expect_refused(Property::kForm, 1);
 }
 
 TEST_F(Paces, NeverFall) {
@@ -74,16 +71,14 @@ TEST_F(Paces, NeverFall) {
   action(1).into.block_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
   action(1).pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {3, 1, 0, 0, 2, 0, 0, 0}});
   action(1).instances_ref = node.count(0, 2);
-  finish_long();
-  expect_refused(Property::kForm, 2);
+  finish(10, 1).expect_refused(Property::kForm, 2);
 }
 
 TEST_F(Paces, OfOperationsMayRest) {
   // Even instances copy the block of their step, odd ones have none and are in the same step.
   begin_pipe();
   copy_in_rounds(2, 0);
-  finish({0, 1, 0, 0, 0});
-  expect_proven();
+  finish(0, 1).expect_proven();
 }
 
 // Block r goes through three slots in step r: r mod 8, 8 + 2r mod 16 and 9 + 2r mod 16. Two
@@ -110,7 +105,7 @@ TEST_F(Paces, OfOperationsKeepTheOrderOfInstances) {
     copy.instances_ref = node.count(0, 2);
     Operand last = node.slot_at(node.index(0, 1), node.index({9, 2, 0, 0, 16, 0, 0}));
     node.copy(0, node.output(), last);
-    finish({0, 1, 0, 0, 0});
+    finish(0, 1);
     opposite ? expect_refused(Property::kHazards, 1) : expect_proven();
   }
 }
@@ -118,20 +113,17 @@ TEST_F(Paces, OfOperationsKeepTheOrderOfInstances) {
 TEST_F(Paces, WithAtMost255OperationsInAStep) {
   begin_pipe();
   copy_in_rounds(255, 0);
-  finish({0, 1, 0, 0, 0});
-  expect_proven();
+  finish(0, 1).expect_proven();
   begin_pipe();
   copy_in_rounds(256, 0);
-  finish({0, 1, 0, 0, 0});
-  expect_refused(Property::kForm, 1);
+  finish(0, 1).expect_refused(Property::kForm, 1);
 }
 
 TEST_F(Paces, WithAtMost255OperationsOfTwoRoundsInAStep) {
   // Instances 150 to 449 are in step 1. 150 of the first round of 300 instances are.
   begin_long_pipe(10);
   copy_in_rounds(300, 150);
-  finish_long();
-  expect_refused(Property::kForm, 2);
+  finish(10, 1).expect_refused(Property::kForm, 2);
 }
 
 TEST_F(Paces, InsideTheirRound) {
@@ -143,8 +135,7 @@ TEST_F(Paces, InsideTheirRound) {
   action(1).into.block_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
   action(1).pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {kFar, 1, 0, 0, 2, 0, 0, 1}});
   action(1).instances_ref = node.count(0, 2);
-  finish({1 - (1 << 20), 1 << 20, 0, 0, 0}, 1 << 30);
-  expect_unknown("its pace leaves its round");
+  finish(1 - (1 << 20), 1 << 20, 1 << 30).expect_unknown("its pace leaves its round");
 }
 
 TEST_F(Paces, NotBeyondThePhase) {
@@ -152,14 +143,13 @@ TEST_F(Paces, NotBeyondThePhase) {
   begin_pipe();
   action(1).pace_ref = nodes[1].pace(0, 1);
   action(1).instances_ref = nodes[1].count(5, 1);
-  finish({0, 1, 0, 0, 0});
-  expect_refused(Property::kForm, 1);
+  finish(0, 1).expect_refused(Property::kForm, 1);
 }
 
 TEST_F(Paces, NotBeyondThePhaseForLargeN) {
   begin_long_pipe(10);
   await_in_vain({0, 1, 0, 0, 0}, nodes[1].pace(0, 2));
-  finish_long();
+  finish(10, 1);
   expect_unproven("its instances come nearer to the end of the phase with more blocks", 12);
 }
 
@@ -168,7 +158,7 @@ TEST_F(Paces, NotBeyondThePhaseForFarLargerN) {
   // floor(3 (N - 1) / 2), which is outside from N = 123 onward.
   begin_long_pipe(60);
   await_in_vain({0, 1, 0, 0, 0}, nodes[1].index({0, 3, 0, 2, 0, 0, 0}));
-  finish({60, 1, 0, 0, 0});
+  finish(60, 1);
   expect_unproven("its instances come nearer to the end of the phase with more blocks", 123);
   expect_refused_exhaustively(123);
 }
@@ -180,16 +170,14 @@ TEST_F(Paces, InstancesGrowInTheCycleOfTheBlocks) {
     action(node).pace_ref = nodes[node].pace(0, 1);
     action(node).instances_ref = nodes[node].count(Count{3, 0, 7, -3, 7});
   }
-  finish({4, 1, 0, 0, 0});
-  expect_unproven("its instances do not grow by a round in a stride", 4);
+  finish(4, 1).expect_unproven("its instances do not grow by a round in a stride", 4);
 }
 
 TEST_F(Paces, InstancesWithoutBlocksGrowInTheCycleOfTheBlocks) {
   // 1, 2, 3, 1004, ... instances, none of which has a block.
   begin_long_pipe(10);
   await_in_vain({0, 1, 1000, -3, 1000}, nodes[1].pace(0, 1));
-  finish_long();
-  expect_unproven("its instances do not grow by a round in a stride", 4);
+  finish(10, 1).expect_unproven("its instances do not grow by a round in a stride", 4);
 }
 
 TEST_F(Paces, InstancesWithoutBlocksGrowByRounds) {
@@ -198,16 +186,14 @@ TEST_F(Paces, InstancesWithoutBlocksGrowByRounds) {
   NodeWriter& node = nodes[1];
   Action& receive = await_in_vain({0, 1, 0, 0, 0}, node.sum_of({{3, 1, 1, 2, 0, 0, 0, 0}}));
   receive.into.block_ref = node.index({-kFar, 1, 0, 2, 0, 0, 0});
-  finish_long();
-  expect_unproven("its instances do not grow by a round in a stride", 20);
+  finish(10, 1).expect_unproven("its instances do not grow by a round in a stride", 20);
 }
 
 TEST_F(Paces, InstancesThatBeginForLargeN) {
   // N - 100 instances in every second step.
   begin_long_pipe(10);
   await_in_vain({-100, 1, 0, 0, 0}, nodes[1].pace(0, 2));
-  finish_long();
-  expect_unproven("its instances begin only with more blocks", 212);
+  finish(10, 1).expect_unproven("its instances begin only with more blocks", 212);
   expect_refused_exhaustively(212);
 }
 

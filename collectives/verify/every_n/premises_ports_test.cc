@@ -12,7 +12,8 @@ namespace {
 class PortPremises : public Premises {
  protected:
   // Rank 0 sends to rank 1, and `second` steps later to rank 2, every `period` steps.
-  void star(PortModel model, std::int32_t second, std::int32_t period, std::uint32_t ticks = 1) {
+  Premises& star(PortModel model, std::int32_t second, std::int32_t period,
+                 std::uint32_t ticks = 1) {
     begin("complete:3", Collective::kBroadcast);
     const auto flight = static_cast<std::int32_t>(ticks) - 1;
     for (const std::uint32_t to : {1u, 2u}) {
@@ -24,11 +25,11 @@ class PortPremises : public Premises {
       node.program.port_model = model;
       node.program.send_ticks = node.program.latency_ticks = ticks;
     }
-    finish({second + flight + 1 - period, period, 0, 0, 0}, static_cast<std::uint32_t>(period));
+    return finish(second + flight + 1 - period, period, static_cast<std::uint32_t>(period));
   }
   // Rank 0 sends segment k to rank 1 over the router, on links of two lanes, from step firsts[k]
   // on.
-  void lanes(const std::vector<std::int32_t>& firsts, std::uint32_t ticks = 1) {
+  Premises& lanes(const std::vector<std::int32_t>& firsts, std::uint32_t ticks = 1) {
     begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     const auto flight = static_cast<std::int32_t>(ticks);
     nodes[2].program.scratch_blocks = 8 * static_cast<std::uint32_t>(firsts.size());
@@ -47,10 +48,10 @@ class PortPremises : public Premises {
       node.program.segments = static_cast<std::uint32_t>(firsts.size());
       node.program.send_ticks = node.program.latency_ticks = ticks;
     }
-    finish({last, 1, 0, 0, 0});
+    return finish(last, 1);
   }
   // Rank 0 sends `segments` segments in each step to the router, which sends them on to all others.
-  void wide(std::uint32_t segments, std::uint32_t arity) {
+  Premises& wide(std::uint32_t segments, std::uint32_t arity) {
     begin("fattree:k=" + std::to_string(arity) + ",h=1,c=100", Collective::kBroadcast, true);
     const auto move = [&](std::uint32_t node, ActionKind kind, std::int32_t first,
                           std::uint32_t peer, Buffer buffer) {
@@ -74,7 +75,7 @@ class PortPremises : public Premises {
       move(rank, ActionKind::kReceive, 1, arity, Buffer::kOutput);
     }
     for (NodeWriter& node : nodes) node.program.segments = segments;
-    finish({1, 1, 0, 0, 0});
+    return finish(1, 1);
   }
   // Expects both methods to refuse N = 1 by a line that contains all `words`.
   void expect_line(const std::vector<std::string>& words) const {
@@ -89,26 +90,22 @@ class PortPremises : public Premises {
 };
 
 TEST_F(PortPremises, MessagesOfALinkThatNodesCount) {
-  wide(64, 2);
-  expect_proven();
+  wide(64, 2).expect_proven();
   wide(65, 2);
   expect_line({"rank 0, step 0", "to node 2", "at most 64 messages of a link in a step",
                "sends more, on 100 lanes"});
 }
 
 TEST_F(PortPremises, MessagesOfAStepThatNodesCount) {
-  wide(63, 5);
-  expect_proven();
+  wide(63, 5).expect_proven();
   wide(64, 5);
   expect_line({"router 5 (level 1), step 1", "after 255 other messages",
                "nodes send at most 255 in a step"});
 }
 
 TEST_F(PortPremises, SendsThatMeetForLargeN) {
-  star(PortModel::kSingleSend, 10, 1);
-  expect_refused(Property::kPorts, 11);
-  star(PortModel::kMultiport, 10, 1);
-  expect_proven();
+  star(PortModel::kSingleSend, 10, 1).expect_refused(Property::kPorts, 11);
+  star(PortModel::kMultiport, 10, 1).expect_proven();
 }
 
 TEST_F(PortPremises, ReceivesThatMeetSends) {
@@ -120,7 +117,7 @@ TEST_F(PortPremises, ReceivesThatMeetSends) {
     nodes[1].send(first, 2, nodes[1].output());
     nodes[2].receive(first, 1, nodes[2].output());
     for (NodeWriter& node : nodes) node.program.port_model = PortModel::kSimplex;
-    finish({first - 1, 2, 0, 0, 0}, 2);
+    finish(first - 1, 2, 2);
   };
   pass(10);
   expect_refused(Property::kPorts, 6);
@@ -133,25 +130,20 @@ TEST_F(PortPremises, PortsAreHeldForTicks) {
   expect_refused(Property::kPorts, 3);
   star(PortModel::kSingleSend, 7, 4, 2);  // one step before it
   expect_refused(Property::kPorts, 3);
-  star(PortModel::kSingleSend, 6, 4, 2);
-  expect_proven();
+  star(PortModel::kSingleSend, 6, 4, 2).expect_proven();
 }
 
 TEST_F(PortPremises, PortsAreHeldIntoTheNextPeriod) {
-  star(PortModel::kMultiport, 5, 1, 2);
-  expect_refused(Property::kPorts, 2);
+  star(PortModel::kMultiport, 5, 1, 2).expect_refused(Property::kPorts, 2);
 }
 
 TEST_F(PortPremises, LanesThatFillForLargeN) {
-  lanes({0, 0, 10});
-  expect_refused(Property::kPorts, 11);
-  lanes({0, 10});
-  expect_proven();
+  lanes({0, 0, 10}).expect_refused(Property::kPorts, 11);
+  lanes({0, 10}).expect_proven();
 }
 
 TEST_F(PortPremises, LanesThatAreHeldForTicks) {
-  lanes({0, 0}, 2);
-  expect_unproven("links of several lanes in the postal model", 2);
+  lanes({0, 0}, 2).expect_unproven("links of several lanes in the postal model", 2);
 }
 
 // Messages between ranks that are not neighbours cross the links of others.
@@ -189,36 +181,34 @@ class RoutePremises : public Premises {
 
 TEST_F(RoutePremises, LoadsOfAPeriod) {
   begin_gather(0, 1);
-  finish({0, 2, 0, 0, 0}, 2);
-  expect_proven();
+  finish(0, 2, 2).expect_proven();
   EXPECT_FALSE(proof().async);
 }
 
 TEST_F(RoutePremises, LoadsThatMeetForLargeN) {
   // In even steps both, from step 10 onward.
   begin_gather(0, 10);
-  finish({9, 2, 0, 0, 0}, 2);
+  finish(9, 2, 2);
   expect_loaded(6);
   // Block 0 of rank 2 leaves its last tick to block 1 of rank 1.
   begin_gather(0, 3, 2);
-  finish({1, 4, 0, 0, 0}, 4);
+  finish(1, 4, 4);
   expect_loaded(2);
 }
 
 TEST_F(RoutePremises, LoadsUnderSkew) {
   begin_gather(0, 1);
   for (NodeWriter& node : nodes) node.program.contention = ContentionGuarantee::kAsync;
-  finish({0, 2, 0, 0, 0}, 2);
+  finish(0, 2, 2);
   expect_loaded(1);
 }
 
 TEST_F(RoutePremises, LoadsOfTicks) {
   begin_gather(0, 1, 2);
-  finish({0, 3, 0, 0, 0}, 3);
+  finish(0, 3, 3);
   expect_loaded(1);
   begin_gather(0, 2, 2);
-  finish({0, 4, 0, 0, 0}, 4);
-  expect_proven();
+  finish(0, 4, 4).expect_proven();
 }
 
 TEST_F(RoutePremises, LoadsOfSeveralStages) {
@@ -226,7 +216,7 @@ TEST_F(RoutePremises, LoadsOfSeveralStages) {
   begin_gather(0, 5);
   action(0, 1).pace_ref = nodes[0].pace(0, 2);
   action(2).pace_ref = nodes[2].pace(0, 2);
-  finish({4, 2, 0, 0, 0});
+  finish(4, 2);
   expect_unproven("the routes of actions that go on at different paces are not followed", 6);
 }
 

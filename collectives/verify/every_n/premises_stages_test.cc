@@ -162,7 +162,6 @@ class Stages : public Premises {
     nodes[1].receive(0, 0, into);
     nodes[1].copy(later, nodes[1].output(), from).after = static_cast<std::uint16_t>(later);
   }
-  void finish_in(std::int32_t more) { finish({more, 1, 0, 0, 0}); }
 };
 
 TEST_F(Stages, OfAnotherAfterAreProvenToo) {
@@ -176,16 +175,14 @@ TEST_F(Stages, SlotsThatMoveOnUnlike) {
   // Block 1 is received into slot 1 and copied from slot 0.
   begin_copied(1, 2);
   receive_and_copy(in_turn(0, 1, 2), in_turn(0, 0, 0));
-  finish_in(0);
-  expect_unproven("a place does not hold the block that is read from it", 2);
+  finish(0, 1).expect_unproven("a place does not hold the block that is read from it", 2);
 }
 
 TEST_F(Stages, SlotsThatMoveOnUnlikeByTables) {
   static constexpr std::uint8_t kEntries[] = {0, 0, 1, 0, 3, 0, 2, 0};
   begin_copied(1, 4);
   receive_and_copy(in_turn(0, 1, 4), by_table(kEntries));
-  finish_in(0);
-  expect_refused(Property::kHazards, 3);
+  finish(0, 1).expect_refused(Property::kHazards, 3);
 }
 
 TEST_F(Stages, SlotsThatMoveOnUnlikeAndAreRight) {
@@ -198,8 +195,7 @@ TEST_F(Stages, SlotsThatMoveOnUnlikeAndAreRight) {
   slot.segment_ref = nodes[1].index(1, 0);
   nodes[1].receive(1, 0, slot);
   nodes[1].copy(1, nodes[1].operand(Buffer::kOutput, 1), slot);
-  finish({0, 2, 0, 0, 0}, 2);
-  expect_proven();
+  finish(0, 2, 2).expect_proven();
   EXPECT_EQ(proof().period, 2);
 }
 
@@ -207,47 +203,40 @@ TEST_F(Stages, SlotsOfALaterRound) {
   // Slots 2, 4, 6, of 6.
   begin_copied(1, 6);
   receive_and_copy(in_turn(2, 2, 6), in_turn(2, 2, 6));
-  finish_in(0);
-  expect_refused(Property::kClaims, 3);
+  finish(0, 1).expect_refused(Property::kClaims, 3);
 }
 
 TEST_F(Stages, SlotsOfALaterRoundByTables) {
   static constexpr std::uint8_t kEntries[] = {0, 0, 1, 0, 2, 0, 9, 0};
   begin_copied(1, 4);
   receive_and_copy(by_table(kEntries), by_table(kEntries));
-  finish_in(0);
-  expect_refused(Property::kClaims, 4);
+  finish(0, 1).expect_refused(Property::kClaims, 4);
 }
 
 TEST_F(Stages, SlotsWithoutEnd) {
   begin_copied(1, 4);
   receive_and_copy(in_turn(0, 1, 0), in_turn(0, 1, 0));
-  finish_in(0);
-  expect_unproven("its slots do not repeat", 5);
+  finish(0, 1).expect_unproven("its slots do not repeat", 5);
 }
 
 // N*: the window. Block 15 comes into slot 0 while block 0 may still be under way.
 TEST_F(Stages, HazardsOfTheWindow) {
   begin_copied(16, 15);
   receive_and_copy(in_turn(0, 1, 15), in_turn(0, 1, 15));
-  finish_in(0);
-  expect_refused(Property::kHazards, 16);
+  finish(0, 1).expect_refused(Property::kHazards, 16);
   begin_copied(16, 16);
   receive_and_copy(in_turn(0, 1, 16), in_turn(0, 1, 16));
-  finish_in(0);
-  expect_proven();
+  finish(0, 1).expect_proven();
 }
 
 // N*: slots that are read many steps after they were written.
 TEST_F(Stages, HazardsOfLateReads) {
   begin_copied(2, 31);
   receive_and_copy(in_turn(0, 1, 31), in_turn(0, 1, 31), 30);
-  finish_in(30);
-  expect_refused(Property::kHazards, 32);
+  finish(30, 1).expect_refused(Property::kHazards, 32);
   begin_copied(2, 32);
   receive_and_copy(in_turn(0, 1, 32), in_turn(0, 1, 32), 30);
-  finish_in(30);
-  expect_proven();
+  finish(30, 1).expect_proven();
 }
 
 // N*: slots that another action writes many steps later, without a read after that.
@@ -260,7 +249,7 @@ TEST_F(Stages, HazardsOfLateWrites) {
     nodes[1].receive(20, 2, in_turn(0, 1, slots));
     nodes[2].receive(0, 0, nodes[2].output());
     nodes[2].send(20, 1, nodes[2].output());
-    finish_in(20);
+    finish(20, 1);
   };
   make(19);
   expect_refused(Property::kHazards, 20);
@@ -289,7 +278,7 @@ TEST_F(Stages, HazardsOfAResidue) {
         action(node, i).instances_ref = nodes[node].count(1, 1);
       }
     }
-    finish_in(1);
+    finish(1, 1);
   };
   make(5);
   expect_refused(Property::kHazards, 7);
@@ -319,11 +308,11 @@ class SameMemory : public Premises {
 
 TEST_F(SameMemory, ReceivesOverwriteNothingThatIsSent) {
   begin_allreduce(1);
-  finish({1, 1, 0, 0, 0});
+  finish(1, 1);
   expect_in_place(true);
   // Rank 1 may still be sending the block in whose operand the result comes.
   begin_allreduce(4);
-  finish({1, 1, 0, 0, 0});
+  finish(1, 1);
   expect_in_place(false);
 }
 
@@ -350,12 +339,8 @@ TEST_F(Stages, LinksAreToldApart) {
     nodes[3].receive(1, 0, nodes[3].output());
     nodes[to].program.scratch_blocks = 8;
     nodes[to].receive(2, 1, nodes[to].slot(0, 8));
-    finish({1, 2, 0, 0, 0}, 2);
-    if (to == 2) {
-      expect_proven();
-    } else {
-      expect_refused(Property::kHazards, 1);
-    }
+    finish(1, 2, 2);
+    to == 2 ? expect_proven() : expect_refused(Property::kHazards, 1);
   }
 }
 

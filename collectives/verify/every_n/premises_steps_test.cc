@@ -15,15 +15,13 @@ class StepPremises : public Premises {};
 TEST_F(StepPremises, ClaimsAreComparedUntilTheyGoOn) {
   // 2 N - 1 steps are claimed, N are taken.
   begin_pipe();
-  finish({-1, 2, 0, 0, 0});
-  expect_refused(Property::kSteps, 2);
+  finish(-1, 2).expect_refused(Property::kSteps, 2);
 }
 
 TEST_F(StepPremises, ClaimsGoOnAsTheBlocksDo) {
   // N steps up to N = 3, then N + 1.
   begin_pipe();
-  finish({0, 1, 1, -3, 100});
-  expect_unproven("the claimed steps do not go on as the blocks do", 4);
+  finish({0, 1, 1, -3, 100}).expect_unproven("the claimed steps do not go on as the blocks do", 4);
 }
 
 TEST_F(StepPremises, NoStageOvertakesItsPhase) {
@@ -37,8 +35,7 @@ TEST_F(StepPremises, NoStageOvertakesItsPhase) {
     moved.block_ref = writer.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-(1 << 30), 1, 0, 0, 2, 0, 0, 0}});
     action(node).instances_ref = writer.count(0, 2);
   }
-  finish({10, 1, 0, 0, 0});
-  expect_unproven("a phase takes longer than it claims for large N", 12);
+  finish(10, 1).expect_unproven("a phase takes longer than it claims for large N", 12);
 }
 
 // Steps are kept for each block of a stride. Only the residue says that the stride is not 1: it
@@ -152,7 +149,7 @@ TEST_F(BoundPremises, HoldUpToTheLastN) {
   // 2 N - 2^29 + 1 against N, which needs N > 2^29 - 1.
   begin_pipe();
   bound = {1 - (1 << 29), 2, 0, 0, 0};
-  finish({0, 1, 0, 0, 0});
+  finish(0, 1);
   const Verdict verdict = proof();
   ASSERT_FALSE(verdict.valid);
   EXPECT_EQ(verdict.counterexample.property, Property::kSteps) << verdict.counterexample.message;
@@ -160,8 +157,7 @@ TEST_F(BoundPremises, HoldUpToTheLastN) {
   // No N is larger.
   begin_pipe();
   bound = {-(1 << 29), 2, 0, 0, 0};
-  finish({0, 1, 0, 0, 0});
-  expect_proven();
+  finish(0, 1).expect_proven();
 }
 
 }  // namespace

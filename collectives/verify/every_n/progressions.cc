@@ -8,7 +8,6 @@
 
 #include "collectives/verify/every_n/repeat.h"
 #include "collectives/verify/every_n/slot_turns.h"
-#include "collectives/verify/every_n/time_order.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/internal/base/arithmetic.h"
 #include "espalier/internal/base/step_limits.h"

@@ -99,4 +99,9 @@ using ReadResult = CheckResult<WrongFrom>;
 void read_single(const Program& program, const std::vector<Instance>& instances,
                  std::int64_t blocks, RankProgressions& ranks);
 
+// Sorts the progressions of each stage into the time order that RankProgressions describes, and
+// sets ranks.stage_begin. Before the call Progression::turn is the number of the first instance;
+// after it, the order in its step. `every`: instances per round, by action.
+void sort_by_time(RankProgressions& ranks, const std::vector<std::int64_t>& every);
+
 }  // namespace espalier::verify

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/properties/hazards.h"
-#include "collectives/verify/properties/instances.h"
-#include "collectives/verify/properties/ports.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "collectives/verify/properties/size.h"
 #include "collectives/verify/report/counterexample.h"
 
 namespace espalier::verify {

@@ -1,8 +1,7 @@
-#include "collectives/verify/every_n/time_order.h"
-
 #include <algorithm>
 #include <numeric>
 
+#include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/properties/operands.h"
 
 namespace espalier::verify {

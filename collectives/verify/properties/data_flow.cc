@@ -182,11 +182,8 @@ Counterexample not_heard(const ExpandedSchedule& schedule, const RankSets& sets,
 
 Finding DataFlow::check_result(const ExpandedSchedule& schedule, std::uint32_t node,
                                std::int64_t segment, std::int64_t block, RankSet expected) {
-  OperandAt operand;
-  operand.buffer = Buffer::kOutput;
-  operand.segment = segment;
-  operand.block = block;
-  const Value& value = memory(schedule, node, operand);
+  const Value& value =
+      memory(schedule, node, {.buffer = Buffer::kOutput, .segment = segment, .block = block});
   const bool for_all = schedule.common->collective == Collective::kAllToAll;
   if (value.ranks == expected && value.segment == (for_all ? node : segment) &&
       value.block == block) {
@@ -198,10 +195,7 @@ Finding DataFlow::check_result(const ExpandedSchedule& schedule, std::uint32_t n
 Counterexample wrong_result(const ExpandedSchedule& schedule, const RankSets& sets,
                             std::uint32_t node, std::int64_t segment, std::int64_t block,
                             const Value& value, RankSet expected) {
-  OperandAt operand;
-  operand.buffer = Buffer::kOutput;
-  operand.segment = segment;
-  operand.block = block;
+  OperandAt operand{.buffer = Buffer::kOutput, .segment = segment, .block = block};
   // In an all-to-all the data may be for another rank.
   const bool astray = schedule.common->collective == Collective::kAllToAll && value.ranks >= 0;
   Counterexample example =

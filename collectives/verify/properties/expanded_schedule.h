@@ -18,10 +18,10 @@ struct ExpandedSchedule {
   std::int64_t max_instances = VerifyOptions{}.max_instances;
   std::int64_t max_instances_total = VerifyOptions{}.max_instances_total;
   std::int64_t held = 0;   // instances and places of this N that check_size() counted so far
-  std::int64_t spent = 0;  // the same of all N, plus their steps (size.h)
-  std::vector<LowerBound> bounds;                // lower bounds on the steps
-  std::vector<std::int64_t> phase_first;         // first step of each phase, then the end
-  std::vector<std::vector<Instance>> instances;  // by node; each ordered by (step, action)
+  std::int64_t spent = 0;  // the same of all N, plus their steps (checks.h)
+  std::vector<LowerBound> bounds = {};                // lower bounds on the steps
+  std::vector<std::int64_t> phase_first = {};         // first step of each phase, then the end
+  std::vector<std::vector<Instance>> instances = {};  // by node; each ordered by (step, action)
 
   [[nodiscard]] std::int64_t steps() const { return phase_first.back(); }
   // The last step that has retired before `step` is issued (rule 2); -1: none has to.

@@ -1,19 +1,15 @@
-#include "collectives/verify/properties/form.h"
-
 #include <string>
 
 #include "base/counted.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {
 
 Counterexample badly_formed(const topology::Topology& topology, std::uint32_t node,
                             const std::string& text, Property property = Property::kForm) {
-  Counterexample example;
-  example.property = property;
-  example.node = node;
+  Counterexample example{.property = property, .node = node};
   const std::string name =
       node < topology.nodes() ? topology.node_name(node) : "node " + std::to_string(node);
   example.message = std::string(property_name(property)) + ": " + name + ": " + text;

@@ -1,9 +1,8 @@
-#include "collectives/verify/properties/hazards.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/hazard_rules.h"
 #include "collectives/verify/properties/operands.h"

@@ -132,22 +132,20 @@ TEST_F(Relay, BeyondTheWindowEverythingHasRetired) {
 class Exchange : public ::testing::Test {
  protected:
   std::vector<OwnedProgram> programs(std::int32_t combine_step) {
-    std::vector<OwnedProgram> all;
-    for (std::uint32_t me = 0; me < 2; ++me) {
-      ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
-      builder.program.scratch_blocks = 8;
-      const Operand slot = builder.slot(0, 8);
-      const Operand own = builder.input();
-      builder.send(0, 1 - me, own, 0);
-      const std::uint8_t link = builder.program.actions[0].link_ref;
-      Action& receive = builder.act(ActionKind::kReceive, 0);
-      receive.link_ref = link;
-      receive.has_into = true;
-      receive.into = slot;
-      builder.combine(combine_step, builder.output(), me == 0 ? own : slot, me == 0 ? slot : own);
-      all.push_back(builder.finish(1, combine_step, 1, 0));
-    }
-    return all;
+    return by_rank(*topology, Collective::kAllreduce, 4, {1, combine_step, 1, 0},
+                   [&](auto& builder, auto me) {
+                     builder.program.scratch_blocks = 8;
+                     const Operand slot = builder.slot(0, 8);
+                     const Operand own = builder.input();
+                     builder.send(0, 1 - me, own, 0);
+                     const std::uint8_t link = builder.program.actions[0].link_ref;
+                     Action& receive = builder.act(ActionKind::kReceive, 0);
+                     receive.link_ref = link;
+                     receive.has_into = true;
+                     receive.into = slot;
+                     builder.combine(combine_step, builder.output(), me == 0 ? own : slot,
+                                     me == 0 ? slot : own);
+                   });
   }
   std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:2"));
 };
@@ -209,29 +207,28 @@ TEST(Dependency, OneStepIsNotTheOther) {
   const auto topology = or_throw(topology::parse("complete:4"));
   // 0 -> 2 -> 3 with 2 receiving from 1 in between: reduce to 3 of {0, 1, 2, 3}.
   for (const bool waits_for_both : {false, true}) {
-    std::vector<OwnedProgram> programs;
-    for (std::uint32_t me = 0; me < 4; ++me) {
-      ProgramBuilder builder(*topology, Collective::kReduce, me, 4);
-      builder.program.root = 3;
-      builder.program.needs_commutative = true;
-      builder.program.scratch_blocks = 24;
-      if (me == 0) builder.send(0, 2, builder.input(), 0);
-      if (me == 1) builder.send(1, 2, builder.input(), 0);
-      if (me == 2) {
-        builder.receive(0, 0, builder.slot(0, 8));
-        builder.receive(1, 1, builder.slot(8, 8));
-        // The sum is of step 2; its combines wait for one receive, or for both.
-        builder.combine(2, builder.slot(16, 8), builder.slot(0, 8), builder.input()).after =
-            waits_for_both ? 2 : 1;
-        builder.combine(2, builder.slot(16, 8), builder.slot(16, 8), builder.slot(8, 8)).after = 1;
-        builder.send(3, 3, builder.slot(16, 8), 1);
-      }
-      if (me == 3) {
-        builder.receive(3, 2, builder.slot(0, 8));
-        builder.combine(3, builder.output(), builder.slot(0, 8), builder.input());
-      }
-      programs.push_back(builder.finish(4, 0, 4, 0));
-    }
+    const std::vector<OwnedProgram> programs =
+        by_rank(*topology, Collective::kReduce, 4, {4, 0, 4, 0}, [&](auto& builder, auto me) {
+          builder.program.root = 3;
+          builder.program.needs_commutative = true;
+          builder.program.scratch_blocks = 24;
+          if (me == 0) builder.send(0, 2, builder.input(), 0);
+          if (me == 1) builder.send(1, 2, builder.input(), 0);
+          if (me == 2) {
+            builder.receive(0, 0, builder.slot(0, 8));
+            builder.receive(1, 1, builder.slot(8, 8));
+            // The sum is of step 2; its combines wait for one receive, or for both.
+            builder.combine(2, builder.slot(16, 8), builder.slot(0, 8), builder.input()).after =
+                waits_for_both ? 2 : 1;
+            builder.combine(2, builder.slot(16, 8), builder.slot(16, 8), builder.slot(8, 8)).after =
+                1;
+            builder.send(3, 3, builder.slot(16, 8), 1);
+          }
+          if (me == 3) {
+            builder.receive(3, 2, builder.slot(0, 8));
+            builder.combine(3, builder.output(), builder.slot(0, 8), builder.input());
+          }
+        });
     const Verdict verdict = verdict_of(*topology, programs);
     EXPECT_EQ(verdict.valid, waits_for_both) << verdict.counterexample.message;
   }

@@ -1,11 +1,10 @@
-#include "collectives/verify/properties/instances.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "base/counted.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"

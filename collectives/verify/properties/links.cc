@@ -2,12 +2,11 @@
 // every pair of nodes whose route crosses the link has the most transfers under way that the pair
 // ever has in one step. Later transfers of the pair start only when these are over.
 
-#include "collectives/verify/properties/links.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"
 

@@ -1,10 +1,9 @@
-#include "collectives/verify/properties/matching.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/counted.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"

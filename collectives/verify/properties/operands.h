@@ -3,7 +3,6 @@
 // collectives/verify.
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 

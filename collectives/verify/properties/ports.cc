@@ -1,9 +1,8 @@
-#include "collectives/verify/properties/ports.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"

@@ -35,9 +35,7 @@ class Ports : public ::testing::Test {
     }
   }
   [[nodiscard]] Verdict verdict_by(Method method, const std::vector<OwnedProgram>& programs) const {
-    VerifyOptions options;
-    options.method = method;
-    return verdict_of(*topology, programs, options);
+    return verdict_of(*topology, programs, {.method = method});
   }
   static std::vector<OwnedProgram> with(PortModel model, std::vector<OwnedProgram> programs) {
     for (Program& program : programs) program.port_model = model;
@@ -49,17 +47,14 @@ class Ports : public ::testing::Test {
 
 // A chain broadcast of that period: a rank's receive of block i and its send are a step apart.
 std::vector<OwnedProgram> chain(const topology::Topology& topology, std::uint32_t period) {
-  std::vector<OwnedProgram> programs;
-  for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(topology, Collective::kBroadcast, me, 4);
-    const auto step = static_cast<std::int32_t>(me);
-    if (me > 0) builder.receive(step - 1, me - 1, builder.output());
-    if (me < 3)
-      builder.send(step, me + 1, me == 0 ? builder.input() : builder.output(), me == 0 ? 0 : 1);
-    const auto b = static_cast<std::int32_t>(period);
-    programs.push_back(builder.finish(period, 3 - b, b, 1));
-  }
-  return programs;
+  const auto b = static_cast<std::int32_t>(period);
+  return by_rank(
+      topology, Collective::kBroadcast, 4, {period, 3 - b, b, 1}, [&](auto& builder, auto me) {
+        const auto step = static_cast<std::int32_t>(me);
+        if (me > 0) builder.receive(step - 1, me - 1, builder.output());
+        if (me < 3)
+          builder.send(step, me + 1, me == 0 ? builder.input() : builder.output(), me == 0 ? 0 : 1);
+      });
 }
 
 TEST_F(Ports, DuplexSendsAndReceivesAtOnce) {
@@ -74,9 +69,7 @@ TEST_F(Ports, SimplexDoesEitherInAStep) {
 
 // Ranks 1 and 2 send to rank 0 in the same step.
 std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
-  std::vector<OwnedProgram> programs;
-  for (std::uint32_t me = 0; me < 3; ++me) {
-    ProgramBuilder builder(topology, Collective::kReduce, me, 2);
+  return by_rank(topology, Collective::kReduce, 2, {1, 0, 1, 0}, [&](auto& builder, auto me) {
     if (me > 0) {
       builder.send(0, 0, builder.input(), 0);
     } else {
@@ -87,9 +80,7 @@ std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
       builder.combine(0, sum, builder.input(), one);
       builder.combine(0, sum, sum, two);
     }
-    programs.push_back(builder.finish(1, 0, 1, 0));
-  }
-  return programs;
+  });
 }
 
 TEST_F(Ports, SingleSendReceivesWithoutLimit) {
@@ -187,11 +178,9 @@ TEST_F(Ports, ABoundThatFailsForLargeNOnly) {
   EXPECT_EQ(at_once.counterexample.property, Property::kSteps);
   EXPECT_EQ(at_once.counterexample.blocks, 22);
   EXPECT_FALSE(verdict_by(Method::kAuto, programs).valid);
-  VerifyOptions options;
-  options.max_blocks = 21;
-  EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
-  options.max_blocks = 22;
-  EXPECT_FALSE(verdict_of(*topology, programs, options).valid);
+  for (const std::int64_t blocks : {21, 22}) {
+    EXPECT_EQ(verdict_of(*topology, programs, {.max_blocks = blocks}).valid, blocks < 22);
+  }
 }
 
 TEST_F(Ports, StreamsThatCollideForLargeNOnly) {

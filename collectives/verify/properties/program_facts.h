@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "espalier/collectives/schedule/program.h"
-#include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 

@@ -1,10 +1,8 @@
-#include "collectives/verify/properties/size.h"
-
 #include <algorithm>
 #include <string>
 
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {

@@ -1,11 +1,10 @@
-#include "collectives/verify/properties/steps.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "base/counted.h"
 #include "collectives/verify/bounds/claimed_bound.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 
 namespace espalier::verify {

@@ -21,10 +21,7 @@ const char* property_name(Property property) {
 
 Counterexample found(Property property, const ExpandedSchedule& schedule, std::int64_t node,
                      const Instance* instance, const std::string& text) {
-  Counterexample example;
-  example.property = property;
-  example.blocks = schedule.blocks;
-  example.node = node;
+  Counterexample example{.property = property, .blocks = schedule.blocks, .node = node};
   std::string line =
       std::string(property_name(property)) + ": N = " + std::to_string(schedule.blocks);
   const auto name = [&](std::int64_t other) {

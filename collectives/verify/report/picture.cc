@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "collectives/verify/properties/size.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "topology/svg.h"
 
@@ -104,9 +104,7 @@ class Picture {
   void read(std::uint32_t node) {
     const Program& program = programs_(node);
     if (check_program(program) != Status::kOk) return;
-    ExpandedSchedule schedule;
-    schedule.topology = &topology_;
-    schedule.common = &program;
+    ExpandedSchedule schedule{.topology = &topology_, .common = &program};
     set_blocks(schedule, blocks_);
     schedule.held = held_;
     if (check_size(schedule, node, program)) return;

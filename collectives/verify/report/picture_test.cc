@@ -56,8 +56,7 @@ TEST(Picture, EndsThatDisagreeAreDashed) {
   const std::vector<Broken> all = broken_schedules();
   const std::string cycle = picture_of(*all[1].topology, all[1].broken, 1);
   EXPECT_EQ(count(cycle, "stroke-dasharray=\"5 3\""), 2);  // both ranks' send
-  const std::string order = picture_of(*all[0].topology, all[0].broken, 1);
-  EXPECT_EQ(count(order, "0.0, awaited 1.0"), 1);
+  EXPECT_EQ(count(picture_of(*all[0].topology, all[0].broken, 1), "0.0, awaited 1.0"), 1);
   const std::string absent = picture_of(*all[4].topology, all[4].broken, 1);
   EXPECT_EQ(count(absent, "0 to 4"), 1);
   EXPECT_EQ(count(absent, "0 from 2"), 1);  // rank 3's receive: rank 2 does not send it
@@ -65,12 +64,11 @@ TEST(Picture, EndsThatDisagreeAreDashed) {
 
 TEST(Picture, OfPartOfALargeSchedule) {
   const auto topology = or_throw(topology::parse("complete:100"));
-  Counterexample fault;
-  fault.property = Property::kHazards;
-  fault.blocks = 40;
-  fault.node = 60;
-  fault.step = 70;
-  fault.message = "hazards: <here>";
+  Counterexample fault{.property = Property::kHazards,
+                       .blocks = 40,
+                       .node = 60,
+                       .step = 70,
+                       .message = "hazards: <here>"};
   const std::string svg = picture_of(*topology, chain_broadcast(*topology), 0, &fault);
   EXPECT_EQ(count(svg, "class=\"name\""), 24);
   EXPECT_EQ(count(svg, "class=\"number note\""), 32);

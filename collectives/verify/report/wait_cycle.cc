@@ -10,9 +10,9 @@
 #include <map>
 #include <utility>
 
+#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
-#include "collectives/verify/properties/size.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
@@ -329,9 +329,7 @@ class Graph {
 std::vector<std::string> wait_cycle(const topology::Topology& topology, const Programs& programs,
                                     std::int64_t blocks) {
   const OwnedProgram common = programs(0);
-  ExpandedSchedule schedule;
-  schedule.topology = &topology;
-  schedule.common = &common;
+  ExpandedSchedule schedule{.topology = &topology, .common = &common};
   schedule.max_instances = kMaxInstances;
   set_blocks(schedule, blocks);
   const std::uint32_t nodes = program_nodes(common);

@@ -35,15 +35,12 @@ TEST(Waits, AMessageThatNeverComesIsNoCycle) {
 // Each rank of a ring sends to the next in step 0 and awaits the one before in step `later`.
 std::vector<OwnedProgram> ring(const topology::Topology& topology, std::int32_t later,
                                std::uint32_t window, std::uint16_t after) {
-  std::vector<OwnedProgram> programs;
   const std::uint32_t p = topology.ranks();
-  for (std::uint32_t me = 0; me < p; ++me) {
-    ProgramBuilder builder(topology, Collective::kAllreduce, me, window);
-    builder.receive(later, (me + p - 1) % p, builder.output());
-    builder.send(0, (me + 1) % p, builder.input(), after);
-    programs.push_back(builder.finish(1, later, 1, 0));
-  }
-  return programs;
+  return by_rank(topology, Collective::kAllreduce, window, {1, later, 1, 0},
+                 [&](auto& builder, auto me) {
+                   builder.receive(later, (me + p - 1) % p, builder.output());
+                   builder.send(0, (me + 1) % p, builder.input(), after);
+                 });
 }
 
 TEST(Waits, ARingOfSendsBeforeReceives) {
@@ -62,13 +59,11 @@ TEST(Waits, ARingOfSendsBeforeReceives) {
 TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
   // Each sends in step 1 the block that it awaits in step 0, which the other sends in step 1.
   const auto topology = or_throw(topology::parse("complete:2"));
-  std::vector<OwnedProgram> programs;
-  for (std::uint32_t me = 0; me < 2; ++me) {
-    ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
-    builder.receive(0, 1 - me, builder.output());
-    builder.send(1, 1 - me, builder.output(), 1);
-    programs.push_back(builder.finish(1, 1, 1, 0));
-  }
+  const std::vector<OwnedProgram> programs =
+      by_rank(*topology, Collective::kAllreduce, 4, {1, 1, 1, 0}, [&](auto& builder, auto me) {
+        builder.receive(0, 1 - me, builder.output());
+        builder.send(1, 1 - me, builder.output(), 1);
+      });
   const std::vector<std::string> cycle = cycle_of(*topology, programs, 1);
   ASSERT_EQ(cycle.size(), 2u);
   EXPECT_NE(cycle[0].find("waits in step 1 for rank "), std::string::npos) << cycle[0];
@@ -77,16 +72,14 @@ TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
 
 TEST(Waits, TwoRanksThatEachCombineFirst) {
   const auto topology = or_throw(topology::parse("complete:2"));
-  std::vector<OwnedProgram> programs;
-  for (std::uint32_t me = 0; me < 2; ++me) {
-    ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
-    builder.program.scratch_blocks = 8;
-    const Operand slot = builder.slot(0, 8);
-    builder.receive(0, 1 - me, slot);
-    builder.combine(1, builder.output(), builder.input(), slot).after = 1;
-    builder.send(2, 1 - me, builder.output(), 1);
-    programs.push_back(builder.finish(1, 2, 1, 0));
-  }
+  const std::vector<OwnedProgram> programs =
+      by_rank(*topology, Collective::kAllreduce, 4, {1, 2, 1, 0}, [&](auto& builder, auto me) {
+        builder.program.scratch_blocks = 8;
+        const Operand slot = builder.slot(0, 8);
+        builder.receive(0, 1 - me, slot);
+        builder.combine(1, builder.output(), builder.input(), slot).after = 1;
+        builder.send(2, 1 - me, builder.output(), 1);
+      });
   const std::vector<std::string> cycle = cycle_of(*topology, programs, 1);
   ASSERT_EQ(cycle.size(), 2u);
   EXPECT_NE(cycle[0].find("once it has computed block 0 of segment 0 in step 1"), std::string::npos)

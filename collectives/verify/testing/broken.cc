@@ -52,18 +52,15 @@ Broken send_order() {
 // Two ranks exchange their inputs, each through `slots` slots; block i is sent in step i and
 // awaited `later` steps after that.
 Programs exchange(const topology::Topology& topology, std::int32_t later) {
-  Programs programs;
-  for (std::uint32_t me = 0; me < 2; ++me) {
-    ProgramBuilder builder(topology, Collective::kAllreduce, me, 4);
-    builder.program.scratch_blocks = 4;
-    const Operand slot = builder.slot(0, 4);
-    const Operand own = builder.input();
-    builder.send(0, 1 - me, own, 0);
-    builder.receive(later, 1 - me, slot);
-    builder.combine(later, builder.output(), me == 0 ? own : slot, me == 0 ? slot : own);
-    programs.push_back(builder.finish(1, later, 1, 0));
-  }
-  return programs;
+  return by_rank(
+      topology, Collective::kAllreduce, 4, {1, later, 1, 0}, [&](auto& builder, auto me) {
+        builder.program.scratch_blocks = 4;
+        const Operand slot = builder.slot(0, 4);
+        const Operand own = builder.input();
+        builder.send(0, 1 - me, own, 0);
+        builder.receive(later, 1 - me, slot);
+        builder.combine(later, builder.output(), me == 0 ? own : slot, me == 0 ? slot : own);
+      });
 }
 
 Broken wait_cycle() {
@@ -80,9 +77,7 @@ Broken wait_cycle() {
 
 // Segment 0 goes 0 -> 2 -> 1, segment 1 goes 0 -> 1 -> 2. Rank 2's send waits `after` steps back.
 Programs detour(const topology::Topology& topology, std::uint16_t after) {
-  Programs programs;
-  for (std::uint32_t me = 0; me < 3; ++me) {
-    ProgramBuilder builder(topology, Collective::kBroadcast, me, 8);
+  return by_rank(topology, Collective::kBroadcast, 8, {4, 0, 4, 0}, [&](auto& builder, auto me) {
     builder.program.segments = 2;
     if (me == 0) {
       builder.send(0, 2, builder.operand(Buffer::kInput, 0), 0);
@@ -96,9 +91,7 @@ Programs detour(const topology::Topology& topology, std::uint16_t after) {
       builder.receive(2, 1, builder.operand(Buffer::kOutput, 1));
       builder.send(3, 1, builder.operand(Buffer::kOutput, 0), after);
     }
-    programs.push_back(builder.finish(4, 0, 4, 0));
-  }
-  return programs;
+  });
 }
 
 Broken missing_dependency() {
@@ -116,9 +109,7 @@ Broken missing_dependency() {
 
 // Rank 1 passes each block on to 2, then to 3, out of one of `slots` slots.
 Programs fan_out(const topology::Topology& topology, std::uint32_t slots) {
-  Programs programs;
-  for (std::uint32_t me = 0; me < 4; ++me) {
-    ProgramBuilder builder(topology, Collective::kBroadcast, me, 3);
+  return by_rank(topology, Collective::kBroadcast, 3, {2, 1, 2, 0}, [&](auto& builder, auto me) {
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 1) {
       builder.program.scratch_blocks = slots;
@@ -129,9 +120,7 @@ Programs fan_out(const topology::Topology& topology, std::uint32_t slots) {
       builder.send(2, 3, slot, 2);
     }
     if (me > 1) builder.receive(static_cast<std::int32_t>(me) - 1, 1, builder.output());
-    programs.push_back(builder.finish(2, 1, 2, 0));
-  }
-  return programs;
+  });
 }
 
 Broken overwritten() {
@@ -158,9 +147,7 @@ Broken absent_link() {
 
 // Reduce to 0: ranks 1 and 2 send to it. `twice`: rank 1 also to rank 2, which adds that.
 Programs partial_sums(const topology::Topology& topology, bool twice) {
-  Programs programs;
-  for (std::uint32_t me = 0; me < 3; ++me) {
-    ProgramBuilder builder(topology, Collective::kReduce, me, 4);
+  return by_rank(topology, Collective::kReduce, 4, {3, 0, 3, 0}, [&](auto& builder, auto me) {
     builder.program.needs_commutative = true;
     builder.program.scratch_blocks = 8;
     const Operand slot = builder.slot(0, 4);
@@ -178,9 +165,7 @@ Programs partial_sums(const topology::Topology& topology, bool twice) {
       if (twice) builder.combine(1, slot, slot, builder.input());
       builder.send(2, 0, twice ? slot : builder.input(), twice ? 1 : 0);
     }
-    programs.push_back(builder.finish(3, 0, 3, 0));
-  }
-  return programs;
+  });
 }
 
 Broken counted_twice() {

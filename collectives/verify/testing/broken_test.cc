@@ -38,9 +38,7 @@ TEST(BrokenSchedules, EachIsRefusedByNameOfWhatIsWrong) {
 // The schedule that is wrong for N = 8 is correct for every smaller N.
 TEST(BrokenSchedules, TheEighthBlockIsTheFirstToFail) {
   const std::vector<Broken> all = broken_schedules();
-  VerifyOptions options;
-  options.max_blocks = 7;
-  const Verdict verdict = verdict_of(*all.back().topology, all.back().broken, options);
+  const Verdict verdict = verdict_of(*all.back().topology, all.back().broken, {.max_blocks = 7});
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
 }
 

@@ -52,7 +52,7 @@ class NodeWriter : public ProgramBuilder {
 };
 
 class Premises : public ::testing::Test {
- protected:
+ public:
   // Begins the programs of all ranks of `spec`, or of all nodes with `routers`.
   void begin(const std::string& spec, Collective collective, bool routers = false,
              std::uint32_t window = 4) {
@@ -67,13 +67,17 @@ class Premises : public ::testing::Test {
     }
   }
   // Ends all programs: one phase of `steps`. No lower bound is claimed.
-  void finish(const Count& steps, std::uint32_t period = 1) {
-    finish_phases({steps}, {nodes_actions()}, steps, period);
+  Premises& finish(const Count& steps, std::uint32_t period = 1) {
+    return finish_phases({steps}, {nodes_actions()}, steps, period);
+  }
+  // Ends them: a + b*N steps.
+  Premises& finish(std::int32_t a, std::int32_t b, std::uint32_t period = 1) {
+    return finish(Count{a, b, 0, 0, 0}, period);
   }
   // Phases of `steps` each; `actions`: by phase, then node, how many actions it has.
-  void finish_phases(const std::vector<Count>& steps,
-                     const std::vector<std::vector<std::uint8_t>>& actions, const Count& sum,
-                     std::uint32_t period = 1) {
+  Premises& finish_phases(const std::vector<Count>& steps,
+                          const std::vector<std::vector<std::uint8_t>>& actions, const Count& sum,
+                          std::uint32_t period = 1) {
     programs.clear();
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       NodeWriter& writer = nodes[node];
@@ -86,6 +90,7 @@ class Premises : public ::testing::Test {
       writer.program.bound_ref = writer.count(bound);
       programs.push_back(writer.program);
     }
+    return *this;
   }
   [[nodiscard]] std::vector<std::uint8_t> nodes_actions() const {
     std::vector<std::uint8_t> actions;
@@ -112,15 +117,10 @@ class Premises : public ::testing::Test {
   }
 
   [[nodiscard]] Verdict proof() const {
-    VerifyOptions options;
-    options.method = Method::kPeriodic;
-    return verdict_of(*topology, programs, options);
+    return verdict_of(*topology, programs, {.method = Method::kPeriodic});
   }
   [[nodiscard]] Verdict brute_force(std::int64_t most) const {
-    VerifyOptions options;
-    options.method = Method::kExhaustive;
-    options.max_blocks = most;
-    return verdict_of(*topology, programs, options);
+    return verdict_of(*topology, programs, {.method = Method::kExhaustive, .max_blocks = most});
   }
   // Expects the schedule to be wrong for N = `blocks`, and for no smaller N.
   void expect_wrong_from(std::int64_t blocks) const {

@@ -111,44 +111,55 @@ class ProgramBuilder {
   }
 };
 
-// Broadcast from rank 0 along the chain 0, 1, 2, 3.
-inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topology) {
-  const std::uint32_t p = topology.ranks();
+// The arguments of ProgramBuilder::finish().
+struct Claim {
+  std::uint32_t period;
+  std::int32_t a, b, bound;
+};
+// Returns the programs of all nodes; write(builder, me) adds the actions of node `me`.
+template <typename Write>
+std::vector<OwnedProgram> by_rank(const topology::Topology& topology, Collective collective,
+                                  std::uint32_t window, const Claim& claim, const Write& write) {
   std::vector<OwnedProgram> programs;
-  for (std::uint32_t me = 0; me < p; ++me) {
-    ProgramBuilder builder(topology, Collective::kBroadcast, me, 4);
-    const auto step = static_cast<std::int32_t>(me);
-    if (me > 0) builder.receive(step - 1, me - 1, builder.output());
-    if (me + 1 < p) {
-      builder.send(step, me + 1, me == 0 ? builder.input() : builder.output(), me == 0 ? 0 : 1);
-    }
-    programs.push_back(builder.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
+  for (std::uint32_t me = 0; me < topology.nodes(); ++me) {
+    ProgramBuilder builder(topology, collective, me, window);
+    write(builder, me);
+    programs.push_back(builder.finish(claim.period, claim.a, claim.b, claim.bound));
   }
   return programs;
+}
+
+// Broadcast from rank 0 along the chain 0, 1, 2, 3. The topology has no routers.
+inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topology) {
+  const auto p = static_cast<std::int32_t>(topology.ranks());
+  return by_rank(
+      topology, Collective::kBroadcast, 4, {1, p - 2, 1, 1}, [&](auto& builder, auto me) {
+        const auto step = static_cast<std::int32_t>(me);
+        if (me > 0) builder.receive(step - 1, me - 1, builder.output());
+        if (step + 1 < p) {
+          builder.send(step, me + 1, me == 0 ? builder.input() : builder.output(), me == 0 ? 0 : 1);
+        }
+      });
 }
 
 // Reduce to rank 0 along the chain: each rank puts its own input before the data of the next rank.
 // Actions of an inner rank: 0 receive, 1 combine, 2 send.
 inline std::vector<OwnedProgram> chain_reduce(const topology::Topology& topology,
                                               std::uint32_t window, std::uint32_t slots) {
-  const std::uint32_t p = topology.ranks();
-  std::vector<OwnedProgram> programs;
-  for (std::uint32_t me = 0; me < p; ++me) {
-    ProgramBuilder builder(topology, Collective::kReduce, me, window);
-    const auto step = static_cast<std::int32_t>(p - 2 - me);
-    Operand sum = builder.input();
-    if (me + 1 < p) {
-      const Operand slot = builder.slot(0, slots);
-      builder.program.scratch_blocks = slots;
-      const Operand own = sum;
-      sum = me == 0 ? builder.output() : slot;
-      builder.receive(step, me + 1, slot);
-      builder.combine(step, sum, own, slot);
-    }
-    if (me > 0) builder.send(step + 1, me - 1, sum, me + 1 < p ? 1 : 0);
-    programs.push_back(builder.finish(1, static_cast<std::int32_t>(p) - 2, 1, 1));
-  }
-  return programs;
+  const auto p = static_cast<std::int32_t>(topology.ranks());
+  return by_rank(topology, Collective::kReduce, window, {1, p - 2, 1, 1},
+                 [&](auto& builder, auto me) {
+                   const auto rank = static_cast<std::int32_t>(me);
+                   Operand sum = builder.input();
+                   if (rank + 1 < p) {
+                     const Operand slot = builder.slot(0, slots), own = sum;
+                     builder.program.scratch_blocks = slots;
+                     sum = me == 0 ? builder.output() : slot;
+                     builder.receive(p - 2 - rank, me + 1, slot);
+                     builder.combine(p - 2 - rank, sum, own, slot);
+                   }
+                   if (me > 0) builder.send(p - 1 - rank, me - 1, sum, rank + 1 < p ? 1 : 0);
+                 });
 }
 
 inline Verdict verdict_of(const topology::Topology& topology,

@@ -98,9 +98,7 @@ void print_run(const RankProgressions& ranks, const char* name, std::int64_t blo
 int run() {
   const auto topology = or_throw(topology::parse("complete:4"));
   const std::vector<OwnedProgram> programs = chain_reduce(*topology, kWindow, kSlots);
-  VerifyOptions options;
-  options.method = Method::kPeriodic;
-  const Verdict verdict = verdict_of(*topology, programs, options);
+  const Verdict verdict = verdict_of(*topology, programs, {.method = Method::kPeriodic});
   RankProgressions ranks;
   if (!verdict.valid || !read_progressions(programs[0], programs[kNode], ranks).passed()) return 1;
   print_hazards(programs[kNode], 4);

@@ -10,7 +10,7 @@
 
 #include "firmware/gateway/testing/joined_board.h"
 #include "hal/conformance/conformance.h"
-#include "hal/testing/forwarding_endpoint.h"
+#include "hal/forwarding_endpoint.h"
 
 namespace espalier::gateway {
 
@@ -21,7 +21,7 @@ class BridgedEndpoint final : public ForwardingEndpoint {
   BridgedEndpoint(Endpoint& endpoint, std::function<bool()> gateways)
       : ForwardingEndpoint(endpoint), gateways_(std::move(gateways)) {}
   void wait(std::uint64_t until) override {
-    if (!gateways_()) inner_.wait(until);
+    if (!gateways_()) inner_->wait(until);
   }
 
  private:

@@ -34,17 +34,17 @@ struct SampleKey {
   std::uint8_t secret_key[crypto_sign_ed25519_SECRETKEYBYTES];
 };
 
-// Returns kSampleNode's descriptor of one algorithm in a cluster of 5 ranks.
-inline ImageContent::Descriptor sample_descriptor(Collective collective, const char* algorithm) {
+// Returns kSampleNode's descriptor of one algorithm in a cluster of 5 ranks, or other ones.
+inline ImageContent::Descriptor sample_descriptor(Collective collective, const char* algorithm,
+                                                  std::uint32_t ranks = 5,
+                                                  std::uint64_t topology = kSampleTopology) {
   Program program{};
-  ImageContent::Descriptor descriptor;
-  descriptor.collective = collective;
-  descriptor.algorithm = algorithm;
+  ImageContent::Descriptor descriptor{.collective = collective, .algorithm = algorithm};
   const Algorithm* chosen = find_algorithm(collective, algorithm);
   std::size_t written = 0;
   descriptor.bytes.resize(kMaxDescriptorBytes);
   if (chosen == nullptr ||
-      chosen->generate({.ranks = 5, .topology_digest = kSampleTopology}, kSampleNode, program) !=
+      chosen->generate({.ranks = ranks, .topology_digest = topology}, kSampleNode, program) !=
           Status::kOk ||
       encode_program(program, descriptor.bytes.data(), descriptor.bytes.size(), written) !=
           Status::kOk) {
@@ -56,12 +56,11 @@ inline ImageContent::Descriptor sample_descriptor(Collective collective, const c
 
 // Returns the content of an image with two programs and four links.
 inline ImageContent sample_content(std::uint32_t release, std::uint32_t counter) {
-  ImageContent content;
-  content.board = kSampleBoard;
-  content.topology_digest = kSampleTopology;
-  content.node = kSampleNode;
-  content.release = release;
-  content.counter = counter;
+  ImageContent content{.board = kSampleBoard,
+                       .topology_digest = kSampleTopology,
+                       .node = kSampleNode,
+                       .release = release,
+                       .counter = counter};
   for (const std::uint32_t peer : {0u, 1u, 3u, 4u}) {
     content.links.push_back({peer, 7, static_cast<std::uint16_t>(peer)});
   }

@@ -91,13 +91,12 @@ mem::HostConfig MemoryEndpoint::host_config(const AddedConfig& config) {
 // "mem://PROCESS:DESCRIPTOR@OFFSET" and `lane`, which only names the lane.
 std::string MemoryEndpoint::address_for(std::uint32_t peer, std::uint32_t block,
                                         const std::string& lane) const {
-  AddressHead head;
-  head.node = config_.node;
-  head.peer = peer;
-  head.lane = block;
-  head.window = config_.window;
-  head.eager_bytes = static_cast<std::uint32_t>(endpoint_.eager_bytes());
-  head.nonce = endpoint_.place().nonce;
+  AddressHead head{.node = config_.node,
+                   .peer = peer,
+                   .lane = block,
+                   .window = config_.window,
+                   .eager_bytes = static_cast<std::uint32_t>(endpoint_.eager_bytes()),
+                   .nonce = endpoint_.place().nonce};
   const std::string name = "mem://" + std::to_string(endpoint_.place().process) + ":" +
                            std::to_string(endpoint_.place().file) + '@' +
                            std::to_string(endpoint_.place().offset) + lane;

@@ -103,9 +103,7 @@ Result<std::unique_ptr<MixedEndpoint>> MixedEndpoint::open(const AddedConfig& co
 
 std::string MixedEndpoint::make_address() const {
   const std::string memory = memory_ == nullptr ? "" : memory_->address();
-  MixedHead head;
-  head.memory_bytes = static_cast<std::uint32_t>(memory.size());
-  head.host = host_;
+  MixedHead head{.memory_bytes = static_cast<std::uint32_t>(memory.size()), .host = host_};
   return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + memory +
          fabric_->address();
 }

@@ -36,13 +36,12 @@ void Authentication::set_secret(const Secret& secret) {
 
 DirectionKey Authentication::derive(const LaneEnd& sender, const LaneEnd& receiver) const {
   DirectionKey key;
-  DerivedFrom from;
-  from.sender_node = sender.node;
-  from.sender_lane = sender.lane;
-  from.receiver_node = receiver.node;
-  from.receiver_lane = receiver.lane;
-  from.sender_nonce = sender.nonce;
-  from.receiver_nonce = receiver.nonce;
+  DerivedFrom from{.sender_node = sender.node,
+                   .sender_lane = sender.lane,
+                   .receiver_node = receiver.node,
+                   .receiver_lane = receiver.lane,
+                   .sender_nonce = sender.nonce,
+                   .receiver_nonce = receiver.nonce};
   std::uint8_t bytes[sizeof(key)];
   (void)crypto_generichash(bytes, sizeof(bytes), reinterpret_cast<const std::uint8_t*>(&from),
                            sizeof(from), has_secret_ ? secret_.data() : nullptr,

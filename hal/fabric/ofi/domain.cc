@@ -8,7 +8,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <utility>
-#include <vector>
 
 #include "base/process/open_files.h"
 #include "base/process/system_error.h"

@@ -1,23 +1,25 @@
 #include "hal/fabric/ofi/provider.h"
 
+#include <dlfcn.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <signal.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/counted.h"
 #include "base/process/variables.h"
 #include "hal/fabric/ofi/libfabric_call.h"
-#include "hal/fabric/ofi/signal_actions.h"
 #include "hal/fabric/provider_list.h"
-#include "hal/fabric/provider_refusal.h"
 #include "hal/mem/host/access.h"
 
 namespace espalier::ofi {
@@ -30,6 +32,53 @@ struct InfoDeleter {
   void operator()(fi_info* info) const { fi_freeinfo(info); }
 };
 using Info = std::unique_ptr<fi_info, InfoDeleter>;
+
+// Whether the handler is code of libfabric or of a library behind it.
+bool is_of_fabric(const struct sigaction& action) {
+  if ((action.sa_flags & SA_SIGINFO) == 0 &&
+      (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) {
+    return false;
+  }
+  void* code = nullptr;
+  std::memcpy(&code, &action.sa_sigaction, sizeof code);
+  Dl_info about = {};
+  if (dladdr(code, &about) == 0 || about.dli_fname == nullptr) return false;
+  const std::string_view path = about.dli_fname;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("libinfinipath.") || name.starts_with("libpsm") ||
+         name.starts_with("libfabric.");
+}
+
+// The actions of signals in the program that uses libfabric. Libraries behind libfabric (PSM's)
+// replace them when they are loaded: at SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV and SIGTERM they
+// print a backtrace and call exit(1). Here the program gets its own actions back.
+//
+// Remembers the actions of all signals while libfabric may load libraries.
+class SignalActions {
+ public:
+  SignalActions() {
+    for (int signal = 1; signal < NSIG; ++signal) {
+      struct sigaction& action = actions_[static_cast<std::size_t>(signal)];
+      if (sigaction(signal, nullptr, &action) != 0 || is_of_fabric(action)) action = {};
+    }
+  }
+  // Gives each signal that such a library handles now the remembered action; the default action if
+  // that was such a handler, too. All other handlers stay.
+  void restore() const {
+    for (int signal = 1; signal < NSIG; ++signal) {
+      struct sigaction now = {};
+      if (sigaction(signal, nullptr, &now) != 0 || !is_of_fabric(now)) continue;
+      (void)sigaction(signal, &actions_[static_cast<std::size_t>(signal)], nullptr);
+    }
+  }
+
+ private:
+  std::array<struct sigaction, NSIG> actions_ = {};
+};
+
+// If a program is linked with libfabric, these libraries are loaded before main(), and before this.
+// What they replaced is unknown then.
+__attribute__((constructor)) void restore_defaults() { SignalActions().restore(); }
 
 // FI_PROVIDER=tcp hides libfabric 1.17's "net", which serves "tcp" here (candidates()). libfabric
 // reads the variable once, when it is first called.

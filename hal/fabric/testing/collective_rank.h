@@ -51,9 +51,7 @@ class CollectiveRank {
       input_[i] = little_float(static_cast<float>((i + round) % 31 + me()));
       output_[i] = -1;
     }
-    Operator op;
-    op.op = Op::kSum;
-    op.type = Type::kF32;
+    Operator op{.op = Op::kSum, .type = Type::kF32};
     const bool in_place = program_.collective == Collective::kBroadcast && me() == 0;
     return machine_.start(
         program_,

@@ -296,9 +296,7 @@ SegmentHead& RemoteBlock::head() const { return head_at(base); }
 
 Result<RemoteBlock> RemoteBlock::map(const SegmentPlace& place, std::uint32_t number,
                                      std::size_t block_bytes) {
-  RemoteBlock remote;
-  remote.process = place.process;
-  remote.offset = kPageBytes + number * pages(block_bytes);
+  RemoteBlock remote{.offset = kPageBytes + number * pages(block_bytes), .process = place.process};
   if (place.process == getpid()) {
     find_own(place, remote);
   } else {

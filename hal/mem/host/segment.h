@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "espalier/base/result.h"
 #include "espalier/internal/base/little_endian.h"
@@ -85,10 +84,11 @@ class Segment {
 
 // A block of another process's segment, that segment's head, and memory that the process shares.
 struct RemoteBlock {
-  std::shared_ptr<Mapping> memory;   // the file; of this process: the same mapping, or an empty one
-  std::uint8_t* base = nullptr;      // of the segment
-  std::size_t offset = 0;            // of the block
-  std::shared_ptr<SegmentHead> use;  // counted in `users`; its owner then keeps the segment
+  // The file; of this process: the same mapping, or an empty one.
+  std::shared_ptr<Mapping> memory = {};
+  std::uint8_t* base = nullptr;           // of the segment
+  std::size_t offset = 0;                 // of the block
+  std::shared_ptr<SegmentHead> use = {};  // counted in `users`; its owner then keeps the segment
   [[nodiscard]] SegmentHead& head() const;
   [[nodiscard]] std::uint8_t* block() const { return base + offset; }
   // The process's SharedMemory, to read; empty if it cannot be mapped.

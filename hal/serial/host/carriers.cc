@@ -5,8 +5,7 @@
 #include <charconv>
 #include <ctime>
 
-#include "hal/serial/host/datagrams.h"
-#include "hal/serial/host/streams.h"
+#include "hal/serial/host/open_carriers.h"
 
 namespace espalier {
 namespace {

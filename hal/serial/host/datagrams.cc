@@ -1,5 +1,3 @@
-#include "hal/serial/host/datagrams.h"
-
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "hal/serial/host/open_carriers.h"
 #include "hal/serial/host/sockets.h"
 
 namespace espalier {

@@ -1,5 +1,3 @@
-#include "hal/serial/host/streams.h"
-
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <termios.h>
@@ -10,6 +8,7 @@
 #include <cstring>
 
 #include "espalier/hal/serial/carrier.h"
+#include "hal/serial/host/open_carriers.h"
 #include "hal/serial/host/sockets.h"
 
 namespace espalier {

@@ -62,9 +62,7 @@ struct Pair {
   Pair(const serial::CarrierFaults& faults, bool keyed) : hub({{1}, {0}}, faults) {
     static constexpr std::uint8_t kKey[16] = {1};
     for (std::uint32_t v = 0; v < 2; ++v) {
-      SerialConfig config;
-      config.session = 500 + 200 * v;
-      config.window = 2;
+      SerialConfig config{.session = 500 + 200 * v, .window = 2};
       if (keyed) config.key = kKey;
       nodes.emplace_back(hub, v, std::vector<std::uint32_t>{1 - v}, config);
     }
@@ -105,9 +103,7 @@ void print_conversation() {
 void print_costs(double lose, std::uint32_t mtu, bool keyed) {
   for (const std::uint64_t size : {8u, 1024u, 16384u}) {
     constexpr std::uint32_t kMessages = 100;
-    serial::CarrierFaults faults;
-    faults.lose = lose;
-    faults.mtu = mtu;
+    serial::CarrierFaults faults{.lose = lose, .mtu = mtu};
     Pair pair(faults, keyed);
     std::uint64_t bytes = 0;
     pair.hub.watch([&](std::uint32_t, const serial::Hub::Frame& frame) { bytes += frame.size(); });
@@ -135,10 +131,7 @@ void print_costs(double lose, std::uint32_t mtu, bool keyed) {
 
 void print_bad_cable(std::uint32_t baud, std::uint64_t resend_ms, std::uint32_t lose) {
   constexpr std::uint32_t kMessages = 1000, kBytes = 400;
-  serial::CableSpec cable;
-  cable.baud = baud;
-  cable.resend_ns = resend_ms * 1'000'000;
-  cable.lose = lose;
+  serial::CableSpec cable{.baud = baud, .lose = lose, .resend_ns = resend_ms * 1'000'000};
   const serial::CableTimes times = serial::exchange(cable, kMessages, kBytes);
   const auto seconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1e9; };
   std::printf("| %u | %llu | %s | %.2f | %.2f | %.2f | %.0f |\n", baud,

@@ -36,16 +36,11 @@ class Machines {
            const std::uint8_t* key)
       : hub_(complete(ranks), faults), ranks_(ranks) {
     for (std::uint32_t v = 0; v < ranks; ++v) {
-      SerialConfig config;
-      config.session = 3 + v;
-      config.key = key;
-      config.window = window;
+      SerialConfig config{.session = 3 + v, .window = window, .key = key};
       nodes_.emplace_back(hub_, v, complete(ranks)[v], config);
       machines_.push_back(std::make_unique<Machine>());
-      MachineConfig machine;
-      machine.window = window;
-      machine.check_blocks = true;
-      EXPECT_EQ(machines_[v]->init(nodes_[v].endpoint(), machine), Status::kOk);
+      EXPECT_EQ(machines_[v]->init(nodes_[v].endpoint(), {.window = window, .check_blocks = true}),
+                Status::kOk);
     }
     state_.resize(ranks, Status::kOk);
   }
@@ -58,13 +53,12 @@ class Machines {
     std::vector<Bytes> in(ranks_), out(ranks_);
     std::vector<std::vector<std::uint64_t>> scratch(ranks_);
     const BlockRule blocks = {0, job.block_bytes};
-    CollectiveParameters parameters;
-    parameters.ranks = ranks_;
-    parameters.root = job.root;
-    parameters.window = job.window;
-    parameters.blocks = &blocks;
-    parameters.blocks_count = 1;
-    parameters.run_length = job.run_length;
+    CollectiveParameters parameters{.ranks = ranks_,
+                                    .root = job.root,
+                                    .window = job.window,
+                                    .blocks = &blocks,
+                                    .blocks_count = 1,
+                                    .run_length = job.run_length};
     std::vector<std::vector<std::uint64_t>> offsets(ranks_);
     for (std::uint32_t v = 0; v < ranks_; ++v) {
       ASSERT_EQ(algorithm->generate(parameters, v, programs[v]), Status::kOk);
@@ -86,12 +80,13 @@ class Machines {
       out[v].resize(output_of(job, ranks_, v).size());
       scratch[v].resize((scratch_needed(programs[v], layout) + 15) / 8);
       auto at = reinterpret_cast<std::uintptr_t>(scratch[v].data());
-      Buffers buffers;
-      buffers.input = in[v].empty() ? nullptr : in[v].data();
-      buffers.output = out[v].empty() ? nullptr : out[v].data();
-      buffers.scratch = reinterpret_cast<void*>((at + 15) / 16 * 16);
-      buffers.scratch_bytes = scratch_needed(programs[v], layout);
-      ASSERT_EQ(machines_[v]->start(programs[v], buffers, job.op, counts), Status::kOk)
+      ASSERT_EQ(machines_[v]->start(programs[v],
+                                    {.input = in[v].empty() ? nullptr : in[v].data(),
+                                     .output = out[v].empty() ? nullptr : out[v].data(),
+                                     .scratch = reinterpret_cast<void*>((at + 15) / 16 * 16),
+                                     .scratch_bytes = scratch_needed(programs[v], layout)},
+                                    job.op, counts),
+                Status::kOk)
           << describe(job, ranks_);
     }
     drive(dead);
@@ -135,17 +130,14 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
   std::vector<Job> jobs;
   for (const Algorithm& one : algorithms()) {
     if (one.where != Where::kAnywhere) continue;
-    Job job;
-    job.collective = one.collective;
-    job.algorithm = one.name;
-    job.op.op = Op::kSum;
-    job.op.type = Type::kI32;
+    Job job{.collective = one.collective,
+            .algorithm = one.name,
+            .op = {.op = Op::kSum, .type = Type::kI32}};
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
-    CollectiveParameters parameters;
-    parameters.ranks = ranks;
-    parameters.run_length = job.run_length;
     Program program;
-    if (one.generate(parameters, 0, program) == Status::kUnsupported) continue;
+    if (one.generate({.ranks = ranks, .run_length = job.run_length}, 0, program) ==
+        Status::kUnsupported)
+      continue;
     jobs.push_back(job);
   }
   return jobs;
@@ -210,12 +202,10 @@ TEST_P(SerialMachines, RunEveryCollective) {
 TEST_P(SerialMachines, NameANodeThatFallsSilent) {
   constexpr std::uint32_t kRanks = 5, kDead = 3;
   Machines machines(kRanks, GetParam().faults, 2, GetParam().key);
-  Job job;
-  job.collective = Collective::kAllreduce;
-  job.algorithm = "two-tree";
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
-  job.count = 1000;
+  Job job{.collective = Collective::kAllreduce,
+          .algorithm = "two-tree",
+          .count = 1000,
+          .op = {.op = Op::kSum, .type = Type::kI32}};
   machines.run(job);
   ASSERT_FALSE(HasFatalFailure());
   machines.hub().cut(kDead);
@@ -227,8 +217,7 @@ TEST_P(SerialMachines, NameANodeThatFallsSilent) {
     EXPECT_EQ(machines.cause(v).peer, kDead) << "rank " << v;
     EXPECT_EQ(machines.cause(v).detector, machines.cause(0).detector) << "rank " << v;
   }
-  const std::uint64_t deadline = MachineConfig().deadline_ns;
-  EXPECT_LE(machines.hub().now() - began, 2 * deadline);
+  EXPECT_LE(machines.hub().now() - began, 2 * MachineConfig().deadline_ns);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -127,14 +127,14 @@ struct Embedding {
     bool is_right = false;  // right successor of the parent, otherwise its down successor
   };
 
-  std::string name;                             // used in messages
-  std::string topology, collective, algorithm;  // the specifications
+  std::string name;                                       // used in messages
+  std::string topology, collective = {}, algorithm = {};  // the specifications
   std::uint32_t run_length = 0;  // run length r of a fractional tree; 0: not a fractional tree
   Switching switching = Switching::kCutThrough;
   // Virtual rank -> rank of the topology; virtual rank 0 is the root.
-  std::vector<std::uint32_t> node_of;
-  std::vector<TreeGroup> groups;  // only for fractional-mesh; parents before children
-  std::string found_by;           // the command that found it
+  std::vector<std::uint32_t> node_of = {};
+  std::vector<TreeGroup> groups = {};  // only for fractional-mesh; parents before children
+  std::string found_by = {};           // the command that found it
 };
 
 // Parses text format. An error is "NAME:LINE: ...".

@@ -16,12 +16,45 @@
 #include "hal/fabric/ofi/authentication.h"
 #include "hal/fabric/ofi/domain.h"
 #include "hal/fabric/ofi/lanes/lane.h"
-#include "hal/fabric/ofi/lanes/link_state.h"
 #include "hal/fabric/ofi/lanes/shared_fabric.h"
 #include "hal/fabric/ofi/pages.h"
 #include "hal/fabric/ofi/wire.h"
 
 namespace espalier::ofi {
+
+// One direction of a link. Messages are assigned to the link's lanes round robin, so both ends know
+// which lane carries which message without exchanging anything.
+struct LinkDirection {
+  std::uint32_t lanes = 1;
+  std::uint32_t outstanding = 0;  // messages posted and not reported
+  std::uint32_t post_lane = 0;    // carries the next message to be posted; counts from the link's
+                                  // first lane
+  std::uint32_t report_lane = 0;  // carries the next message to be reported
+
+  // Asserts that the lanes take turns: the message to report was posted `outstanding` ago.
+  void check_invariants() const {
+    ESPALIER_ASSERT(post_lane < lanes && report_lane < lanes);
+    ESPALIER_ASSERT((report_lane + outstanding) % lanes == post_lane);
+  }
+  void count_posted() {
+    ESPALIER_ASSERT(lanes > 0);
+    ++outstanding;
+    if (++post_lane == lanes) post_lane = 0;
+    check_invariants();
+  }
+  void count_reported() {
+    ESPALIER_ASSERT(outstanding > 0);
+    --outstanding;
+    if (++report_lane == lanes) report_lane = 0;
+    check_invariants();
+  }
+};
+
+struct LinkState {
+  std::uint32_t first_lane = 0;
+  LinkDirection out;
+  LinkDirection in;
+};
 
 // The context of a write: identifies the message that the write's completion belongs to. libfabric
 // uses the first field.

@@ -52,12 +52,11 @@ bool LaneAnnouncer::push_goodbye(Lane& lane) {
 
 bool LaneAnnouncer::push_control(Lane& lane, const Control& control) {
   const Opcode opcode = opcode_of(control.kind);
-  ControlEntry entry;
-  entry.sequence = lane.controls_sent + 1;
-  entry.number = control.number;
-  entry.status = static_cast<std::uint32_t>(control.cause.status);
-  entry.detector = control.cause.detector;
-  entry.peer = control.cause.peer;
+  ControlEntry entry{.sequence = lane.controls_sent + 1,
+                     .number = control.number,
+                     .status = static_cast<std::uint32_t>(control.cause.status),
+                     .detector = control.cause.detector,
+                     .peer = control.cause.peer};
   entry.code =
       state_.authentication.entry_code(lane.send_key, opcode, &entry, kCovered<ControlEntry>);
   if (!writer_.write_entry(lane, {opcode, lane.remote_id, 0, 0},

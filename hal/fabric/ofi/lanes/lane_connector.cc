@@ -25,14 +25,13 @@ std::string seconds(std::uint64_t ns) {
 }  // namespace
 
 AddressHead LaneConnector::head() const {
-  AddressHead head;
-  head.node = state_.config.node;
-  head.window = state_.config.window;
-  head.eager_bytes = state_.config.eager_bytes;
-  head.authenticates_data = state_.config.authenticate_data ? 1 : 0;
-  head.base = state_.arena_registration.base;
-  head.key = state_.arena_registration.key;
-  head.member = state_.member;
+  AddressHead head{.node = state_.config.node,
+                   .window = state_.config.window,
+                   .eager_bytes = state_.config.eager_bytes,
+                   .authenticates_data = state_.config.authenticate_data ? 1 : 0,
+                   .member = state_.member,
+                   .base = state_.arena_registration.base,
+                   .key = state_.arena_registration.key};
   const Registration& greetings =
       state_.shared != nullptr ? state_.shared->greetings() : state_.arena_registration;
   head.greetings = greetings.base;

@@ -108,11 +108,10 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
 }
 
 MessageHeader LaneSender::header_of(const Lane& lane, const Outgoing::Post& post) const {
-  MessageHeader header;
-  header.tag = post.tag;
-  header.size = static_cast<std::uint32_t>(post.size);
-  header.credit = static_cast<std::uint32_t>(lane.in.consumed);
-  header.check = post.check;
+  MessageHeader header{.tag = post.tag,
+                       .size = static_cast<std::uint32_t>(post.size),
+                       .credit = static_cast<std::uint32_t>(lane.in.consumed),
+                       .check = post.check};
   if (state_.has_payload_code(post.size)) {
     header.payload_code = state_.authentication.payload_code(lane.send_key, post.bytes, post.size);
   }

@@ -73,9 +73,8 @@ Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const AddedCo
 Result<void> LibfabricEndpoint::open_domain(bool is_routed) {
   state_.own_domain = std::make_unique<Domain>();
   state_.domain = state_.own_domain.get();
-  Domain::Capacity capacity;
-  capacity.ports = is_routed ? 1 : max_lanes();
-  capacity.peers = is_routed ? max_lanes() : 1;
+  Domain::Capacity capacity{.ports = is_routed ? 1 : max_lanes(),
+                            .peers = is_routed ? max_lanes() : 1};
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(state_.config.window) + 8);
   const Config& config = state_.config;

@@ -37,10 +37,10 @@ struct Counterexample {
   std::int64_t from = -1, to = -1;  // the link, as nodes
   std::int64_t segment = -1, block = -1;
   std::int64_t action = -1;
-  std::string message;  // one line: the error, its place and the correction
+  std::string message = {};  // one line: the error, its place and the correction
   // kDeadlock: ranks that wait for each other, one wait per entry; `message` lists them too. Empty
   // if the ends disagree but no rank is stuck.
-  std::vector<std::string> cycle;
+  std::vector<std::string> cycle = {};
   // Undecided: the check would exceed the limits in VerifyOptions. No error was found.
   bool too_large = false;
 };
@@ -163,7 +163,7 @@ struct VerifyOptions {
   // Maximum for all N together; 4 hops, or 32 steps in which a rank is idle, count as one: some
   // minutes of one core.
   std::int64_t max_instances_total = std::int64_t{1} << 28;
-  std::function<void(double done)> progress;  // called with 0 .. 1; may be empty
+  std::function<void(double done)> progress = {};  // called with 0 .. 1; may be empty
 };
 
 // Limits for all N together that grow with the nodes of the schedule, unless `max_blocks` is set:

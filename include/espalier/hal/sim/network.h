@@ -49,10 +49,10 @@ struct Model {
   // Number of blocks that the link from one node to another carries at once; null: 1. Applies to
   // real links. Without one_port it also applies to links between peers (a peer link that is not a
   // real link reports 0 lanes and gets 1).
-  std::function<std::uint32_t(std::uint32_t from, std::uint32_t to)> lanes;
+  std::function<std::uint32_t(std::uint32_t from, std::uint32_t to)> lanes = {};
   // The nodes on the path of a block from one node to another, both included: Topology::route.
   // Null: all peers are neighbours, and links without their own ports are never busy.
-  std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route;
+  std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route = {};
   Switching switching = Switching::kCutThrough;
   std::uint32_t window = kMaxWindow;  // 1 .. kMaxFieldWindow
   std::uint64_t eager_bytes = 4096;

@@ -26,7 +26,7 @@ struct CollectiveParameters {
   TableExcess* excess = nullptr;
 
   // The topology, for algorithms made for one family (Algorithm::where); 0 for any other topology.
-  // A fat tree has ranks at the leaves and routers above, numbered as in topology/fat_tree.h.
+  // A fat tree has ranks at the leaves and routers above, numbered as in topology/families.h.
   // Routers of level l (1 above the leaves) have arities[l - 1] children; null: `arity` at every
   // level, arity^height ranks. `arity` is 0 if it differs between levels. Branches of level l have
   // capacities[l - 1] lanes; null: 1 everywhere.

@@ -1,5 +1,5 @@
 #pragma once
-// Carriers over datagram sockets. Host only.
+// Carriers over streams of bytes, and over datagram sockets. Host only.
 
 #include <memory>
 #include <string>
@@ -8,6 +8,12 @@
 #include "hal/serial/host/carriers.h"
 
 namespace espalier {
+
+// Opens the serial device at `path`.
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_tty(const std::string& path,
+                                                            std::uint32_t baud);
+// Listens at `path`.
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_stream(const std::string& path);
 
 // `own` and `other` are the addresses in the Ethernet frames.
 [[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_unix(const std::string& local,
