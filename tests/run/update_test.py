@@ -16,16 +16,14 @@ import time
 import unittest
 
 import espalier
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import sample  # noqa: E402
+import sample
 
 BOARD = espalier.ROOT / "boards/linux-x86_64"
 NODES = 4
 OLD, NEW = "1.0.0", "1.1.0"
 
 
-class Update(unittest.TestCase):
+class Update(espalier.Case):
     kills = 2
 
     @classmethod
