@@ -1,7 +1,10 @@
 """The processes of this machine, as /proc shows them."""
+import contextlib
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import time
 
 HANG_S = 120  # what has not ended by then never will
@@ -61,9 +64,24 @@ def wait_for(condition, seconds=HANG_S):
     return True
 
 
-def end_group(process):
-    """Kills all that are left of the group that the process began."""
+def output_of(words, **more):
+    """Runs a command, without which the test cannot go on. Returns its stdout."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def execute(words, limit_s):
+    """Runs a command in a session of its own, whose processes all end with it. Returns (status, stdout, stderr); status None: it was not
+    done after limit_s."""
+    process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+        output, error = process.communicate(timeout=limit_s)
+        return process.returncode, output, error
+    except subprocess.TimeoutExpired:
+        return None, "", f"not done after {limit_s} s"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

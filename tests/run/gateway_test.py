@@ -4,16 +4,14 @@ bare-metal node as a process of this host (espalier-bare-hosted); tests/hil runs
 import os
 import pathlib
 import random
-import select
 import signal
-import socket
 import subprocess
 import tempfile
-import threading
 import unittest
 
 import espalier
 import processes
+import wire
 
 GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(espalier.ROOT / "build/firmware/gateway/espalier-gateway"))
 HOSTED = os.environ.get("ESPALIER_BARE_HOSTED", str(espalier.ROOT / "build/firmware/bare/espalier-bare-hosted"))
@@ -21,50 +19,28 @@ REMOTE = f"5,6={GATEWAY} --node-command 'sh -c \"cd /; exec {espalier.NODE} --st
 BOARD = espalier.ROOT / "boards/mps2-an385"
 
 
-class Wire:
-    """Joins two unix datagram sockets, badly: frames get lost, come twice, overtake each other, are damaged."""
+class BadWire(wire.Wire):
+    """Frames get lost, come twice, overtake each other, are damaged."""
 
-    def __init__(self, ends, seed):
-        self.random = random.Random(seed)
-        self.sockets = []
-        for path, _ in ends:
-            self.sockets.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-            self.sockets[-1].bind(str(path))
-        self.others = [str(other) for _, other in ends]
-        self.lost = self.frames = 0
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.carry)
-        self.thread.start()
+    def __init__(self, ends):
+        self.random, self.lost, self.held = random.Random(1), 0, [None, None]
+        super().__init__(ends)
 
-    def carry(self):
-        held = [None, None]
-        while not self.ended.is_set():
-            for ready in select.select(self.sockets, [], [], 0.05)[0]:
-                side = self.sockets.index(ready)
-                frame = bytearray(ready.recv(65536))
-                self.frames += 1
-                fate = self.random.random()
-                send = [frame]
-                if fate < 0.03:
-                    self.lost += 1
-                    send = []
-                elif fate < 0.05:
-                    send = [frame, frame]
-                elif fate < 0.07:
-                    held[side], send = frame, [held[side]] if held[side] else []
-                elif fate < 0.08:
-                    frame[self.random.randrange(len(frame))] ^= 1 << self.random.randrange(8)
-                for each in send:
-                    try:
-                        self.sockets[1 - side].sendto(each, self.others[1 - side])
-                    except OSError:
-                        pass  # the receiver has not started, or has ended
-
-    def end(self):
-        self.ended.set()
-        self.thread.join()
-        for each in self.sockets:
-            each.close()
+    def carry(self, side, frame):
+        frame = bytearray(frame)
+        fate = self.random.random()
+        send = [frame]
+        if fate < 0.03:
+            self.lost += 1
+            send = []
+        elif fate < 0.05:
+            send = [frame, frame]
+        elif fate < 0.07:
+            self.held[side], send = frame, [self.held[side]] if self.held[side] else []
+        elif fate < 0.08:
+            frame[self.random.randrange(len(frame))] ^= 1 << self.random.randrange(8)
+        for each in send:
+            self.send(side, each)
 
 
 class Boards(espalier.FolderTest):
@@ -168,14 +144,11 @@ class Boards(espalier.FolderTest):
 
     def over_a_bad_wire(self, file, **keys):
         """Runs it on board 3 behind a wire that loses frames. Returns stderr."""
-        wire = Wire([(self.path / "h3", self.path / "g3"), (self.path / "w3", self.path / "b3")], 1)
-        try:
+        with BadWire([(self.path / "h3", self.path / "g3"), (self.path / "w3", self.path / "b3")]) as bad:
             status, found, error = espalier.run(file, "--bytes", "24000", "--repeat", 10, "--deadline", 20000, *self.start("3", wired=True,
                                                                                                                            **keys))
             self.assertEqual(status, 0, f"{error}{found}")
-        finally:
-            wire.end()
-        self.assertGreater(wire.lost, 10)
+        self.assertGreater(bad.lost, 10)
         return error
 
     def test_through_a_bad_wire(self):
