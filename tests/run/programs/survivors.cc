@@ -37,6 +37,7 @@
 
 #include "bootstrap/server.h"
 #include "espalier/communicator.h"
+#include "tests/options.h"
 #include "tests/whole.h"
 
 namespace espalier {
@@ -352,32 +353,16 @@ int run(const std::vector<std::string>& arguments) {
   std::uint64_t seed = std::random_device()() % 1'000'000;
   std::uint64_t within_ms = kHangTime.count();
   TrialOptions options;
-  for (std::size_t i = 0; i < arguments.size(); i += 2) {
-    if (arguments[i] == "--launch" && i + 1 < arguments.size()) {
-      options.launcher = arguments[i + 1];
-      continue;
-    }
-    const bool has_number = i + 1 < arguments.size() && !arguments[i + 1].empty() &&
-                            arguments[i + 1].size() < 10 &&
-                            arguments[i + 1].find_first_not_of("0123456789") == std::string::npos;
-    std::uint64_t* const value = arguments[i] == "--trials"           ? &trials
-                                 : arguments[i] == "--seed"           ? &seed
-                                 : arguments[i] == "--within"         ? &within_ms
-                                 : arguments[i] == "--ranks-per-host" ? &options.ranks_per_host
-                                                                      : nullptr;
-    if (!has_number || value == nullptr) {
-      std::fprintf(
-          stderr,
-          "survivors: '%s'; expected [--trials N] [--seed S] [--within MS] [--launch WORDS | "
-          "--ranks-per-host R]\n",
-          arguments[i].c_str());
-      return 2;
-    }
-    *value = std::stoull(arguments[i + 1]);
-  }
+  const testing::Options given("survivors", arguments,
+                               {"--trials", "--seed", "--within", "--launch", "--ranks-per-host"});
+  constexpr std::uint64_t kMost = 999'999'999;
+  given.read("--trials", trials, 0, kMost);
+  given.read("--seed", seed, 0, kMost);
+  given.read("--within", within_ms, 0, kMost);
+  given.read("--ranks-per-host", options.ranks_per_host, 0, kMost);
+  options.launcher = given.text("--launch");
   if (options.ranks_per_host != 0 && !options.launcher.empty()) {
-    std::fprintf(stderr, "survivors: --ranks-per-host with --launch; expected one of them\n");
-    return 2;
+    given.refuse("--ranks-per-host with --launch; expected one of them");
   }
   options.limit = Milliseconds(within_ms);
   return run_trials(trials, seed, options);
