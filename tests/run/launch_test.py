@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """espalier launch: on this host, and over hosts that are network namespaces.
 
-launch_test.py ESPALIER JOINED SURVIVORS
+launch_test.py ESPALIER JOINED SURVIVOR
 Hosts as network namespaces need root; otherwise that part is skipped with its reason.
 """
 import os
@@ -16,7 +16,7 @@ import unittest
 from launchers import LAB, OnHosts, environment
 from processes import HANG_S, living, read, wait_for
 
-ESPALIER, JOINED, SURVIVORS = (os.path.abspath(path) for path in sys.argv[1:4])
+ESPALIER, JOINED, SURVIVOR = (os.path.abspath(path) for path in sys.argv[1:4])
 
 
 def launch(*words, text="", prefix=()):
@@ -160,7 +160,8 @@ class Hosts(OnHosts):
 
     def test_survivors_rejoin(self):
         words = " ".join(shlex.quote(word) for word in (*self.on_host_0, ESPALIER, "launch", "-n", "8", *self.words))
-        done = subprocess.run([SURVIVORS, "--trials", "2", "--launch", words], env=environment(), capture_output=True, text=True, check=False)
+        trials = [sys.executable, pathlib.Path(__file__).with_name("survivors_test.py"), ESPALIER, SURVIVOR, "--trials", "2"]
+        done = subprocess.run([*trials, "--launch", words], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_no_process_outlives_the_launcher(self):
