@@ -19,14 +19,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::on_all;
-using communicator::testing::on_hosts;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
-
-using Vector = std::vector<std::int64_t>;
-using In = std::span<const std::int64_t>;
-using Out = std::span<std::int64_t>;
+using namespace communicator::testing;
 
 std::int64_t value(std::uint32_t rank, std::uint64_t i) {
   return static_cast<std::int64_t>(rank * 1000 + i);

@@ -29,14 +29,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::LocalJob;
-using communicator::testing::on_all;
-using communicator::testing::options_of;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
-
-using Vector = std::vector<std::int64_t>;
-using Out = std::span<std::int64_t>;
+using namespace communicator::testing;
 
 // Rejoins with `survivors` ranks in all, and runs a collective on them.
 void rejoin_and_sum(Communicator& world, std::uint32_t survivors) {

@@ -18,7 +18,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::on_all;
+using namespace communicator::testing;
 
 constexpr std::uint32_t kRanks = 5;
 constexpr std::size_t kPart = 200;  // elements

@@ -19,8 +19,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::on_all;
-using communicator::testing::on_hosts;
+using namespace communicator::testing;
 
 constexpr std::uint32_t kRanks = 2;
 
@@ -37,11 +36,6 @@ std::string forked_from(std::uint32_t rank) {
   return "this process was forked from rank " + std::to_string(rank) +
          " and has no rank of its own; expected the call in the process that joined";
 }
-template <typename T>
-std::string message(const Result<T>& result) {
-  return result ? "" : result.error().message;
-}
-
 void sum(Communicator& world) {
   std::vector<int> data = {1};
   const auto done = world.allreduce(data, Op::kSum);

@@ -20,7 +20,7 @@ namespace {
 
 using communicator::ScheduleRequest;
 using communicator::Schedules;
-using communicator::testing::on_all;
+using namespace communicator::testing;
 
 constexpr Collective::Value kCombining[] = {Collective::kReduce, Collective::kAllreduce,
                                             Collective::kScan, Collective::kExscan,

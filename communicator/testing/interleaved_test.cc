@@ -24,8 +24,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::on_all;
-using communicator::testing::RandomCall;
+using namespace communicator::testing;
 
 constexpr std::uint32_t kSide = 4;
 constexpr std::uint32_t kRanks = kSide * kSide;

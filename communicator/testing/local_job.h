@@ -9,13 +9,24 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/bootstrap/bootstrap.h"
 #include "espalier/communicator.h"
 
 namespace espalier::communicator::testing {
+
+using Vector = std::vector<std::int64_t>;
+using In = std::span<const std::int64_t>;
+using Out = std::span<std::int64_t>;
+
+template <typename T>
+[[nodiscard]] std::string message(const Result<T>& result) {
+  return message_of(result);
+}
 
 class LocalJob {
  public:

@@ -17,14 +17,9 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::on_all;
+using namespace communicator::testing;
 
-using Vector = std::vector<std::int64_t>;
-using In = std::span<const std::int64_t>;
-using Out = std::span<std::int64_t>;
 using MakeCall = std::function<Call(Vector&)>;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
 
 void with_short_deadline(JoinOptions& options, std::uint32_t) {
   options.deadline = std::chrono::seconds(8);
@@ -128,31 +123,32 @@ TEST(Mismatch, OfCountsSaysSo) {
   }
 }
 
-// A rank that ends the communicator in place of the collective is named so.
-TEST(Mismatch, NamesARankThatLeaves) {
+// Rank 3 of 4 leaves while the others call this.
+std::vector<std::string> lines_of_leaving(const std::function<std::string(Communicator&)>& call) {
   std::vector<std::string> lines(3);
   on_all(
       4,
-      [&lines](Communicator& world) {
-        if (world.rank() == 3) return;
-        Vector data(100, 1);
-        lines[world.rank()] = message(world.allreduce(Out(data), Op::kSum));
+      [&](Communicator& world) {
+        if (world.rank() != 3) lines[world.rank()] = call(world);
       },
       with_short_deadline);
-  expect_both(lines, " called allreduce of 100 i64, sum", "rank 3 is ending the communicator");
+  return lines;
+}
+
+// A rank that ends the communicator in place of the collective is named so.
+TEST(Mismatch, NamesARankThatLeaves) {
+  const auto sum = [](Communicator& world) {
+    Vector data(100, 1);
+    return message(world.allreduce(Out(data), Op::kSum));
+  };
+  expect_both(lines_of_leaving(sum), " called allreduce of 100 i64, sum",
+              "rank 3 is ending the communicator");
 }
 
 // Its own barrier does not stand for one of the program.
 TEST(Mismatch, NamesARankThatLeavesInPlaceOfABarrier) {
-  std::vector<std::string> lines(3);
-  on_all(
-      4,
-      [&lines](Communicator& world) {
-        if (world.rank() == 3) return;
-        lines[world.rank()] = message(world.barrier());
-      },
-      with_short_deadline);
-  expect_both(lines, " called barrier", "rank 3 is ending the communicator");
+  expect_both(lines_of_leaving([](Communicator& world) { return message(world.barrier()); }),
+              " called barrier", "rank 3 is ending the communicator");
 }
 
 TEST(Mismatch, NamesARankThatLeavesAPartInPlaceOfABarrier) {

@@ -14,12 +14,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::on_all;
-
-template <typename Type>
-std::string message(const Result<Type>& result) {
-  return result ? "no error" : result.error().message;
-}
+using namespace communicator::testing;
 
 // One process, or what another membership has, except one function that throws.
 class Throwing final : public bootstrap::Bootstrap {

@@ -14,15 +14,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::LocalJob;
-using communicator::testing::on_all;
-using communicator::testing::options_of;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
-
-using Vector = std::vector<std::int64_t>;
-using In = std::span<const std::int64_t>;
-using Out = std::span<std::int64_t>;
+using namespace communicator::testing;
 
 // Elements that no rank would get are refused, by the one rank that has them or by all.
 TEST(Communicator, RefusesElementsThatWouldBeLost) {

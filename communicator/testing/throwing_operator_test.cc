@@ -20,13 +20,10 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::on_all;
+using namespace communicator::testing;
 
-using Vector = std::vector<std::int64_t>;
 constexpr std::uint32_t kRanks = 4;
 constexpr std::int64_t kBad = 1'000'000;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
 
 // Adds, and throws at kBad. `context`: what to throw.
 enum class Throws : std::uint8_t { kNothing, kException, kNumber, kLongText };

@@ -13,15 +13,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from processes import output_of  # noqa: E402
+
 NAME = "throw-away"
 SAMPLE = ["template"]
-
-
-def call(words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def replace(path, pattern, text):
@@ -60,10 +56,10 @@ class Copy:
 
     def shell(self, line):
         line = re.sub(r"^espalier ", f"{shlex.quote(str(self.args.espalier))} ", line)
-        call(["sh", "-c", line.replace("NAME", NAME)], cwd=self.tree)
+        output_of(["sh", "-c", line.replace("NAME", NAME)], cwd=self.tree)
 
     def image(self):
-        call([self.args.espalier, "compile", "--topology", "complete:1", "--collective", "barrier", "--algorithm", "dissemination",
+        output_of([self.args.espalier, "compile", "--topology", "complete:1", "--collective", "barrier", "--algorithm", "dissemination",
               "-o", "b.esp"], cwd=self.tree)
 
     def run(self, socket, emulator, *more):
@@ -86,8 +82,8 @@ def of_readme(copy):
     for line in copy.build:
         copy.shell(line)
     prefix = re.search(r"(\S+)-g\+\+'", (copy.folder / "cross.ini").read_text()).group(1).lstrip("'")
-    words = call([f"{prefix}-nm", "-C", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
-    words += call([f"{prefix}-objdump", "-d", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
+    words = output_of([f"{prefix}-nm", "-C", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
+    words += output_of([f"{prefix}-objdump", "-d", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
     for part in ("Lan9118", "semihost", "bkpt"):
         assert part not in words, f"the copy has {part}"
     copy.image()

@@ -4,25 +4,17 @@ run, install and restart. With different keys, or if only one has a key, they do
 someone on the line replays every frame of earlier sessions to a new one."""
 import os
 import pathlib
-import select
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
-import threading
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import power_test  # noqa: E402
+import wire  # noqa: E402
+from power_test import expect  # noqa: E402
 
 MISMATCHES = [("a.key", "b.key", "its code is wrong"), ("a.key", None, "it has no key, this board has one"),
               (None, "a.key", "it has a key, this board none")]
-
-
-def expect(holds, what, node):
-    if not holds:
-        sys.exit(f"link key: {what}\n{node.console.read_text()}")
 
 
 def refuses(args, folder, board, gateway, reason):
@@ -42,42 +34,20 @@ def refuses(args, folder, board, gateway, reason):
     expect("hello" not in said, f"the board is believed: {said}", node)
 
 
-class Line:
-    """Joins two unix datagram sockets. Keeps all frames, and sends an earlier one after each, in either direction."""
+class Line(wire.Wire):
+    """Keeps all frames, and sends an earlier one after each, in either direction."""
 
     def __init__(self, ends):
-        self.sockets, self.others = [], [str(other) for _, other in ends]
-        for path, _ in ends:
-            pathlib.Path(path).unlink(missing_ok=True)
-            self.sockets.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-            self.sockets[-1].bind(str(path))
-        self.kept, self.replayed, self.ended = [], 0, threading.Event()
-        self.thread = threading.Thread(target=self.carry)
-        self.thread.start()
+        self.kept, self.replayed = [], 0
+        super().__init__(ends)
 
-    def send(self, side, frame):
-        try:
-            self.sockets[1 - side].sendto(frame, self.others[1 - side])
-        except OSError:
-            pass  # the receiver has not started, or has ended
-
-    def carry(self):
-        while not self.ended.is_set():
-            for ready in select.select(self.sockets, [], [], 0.05)[0]:
-                side = self.sockets.index(ready)
-                frame = ready.recv(65536)
-                self.send(side, frame)
-                self.kept.append((side, frame))
-                # All frames in turn, both to their receiver and to their sender.
-                other, old = self.kept[self.replayed // 2 % len(self.kept)]
-                self.send(other if self.replayed % 2 else 1 - other, old)
-                self.replayed += 1
-
-    def end(self):
-        self.ended.set()
-        self.thread.join()
-        for each in self.sockets:
-            each.close()
+    def carry(self, side, frame):
+        self.send(side, frame)
+        self.kept.append((side, frame))
+        # All frames in turn, both to their receiver and to their sender.
+        other, old = self.kept[self.replayed // 2 % len(self.kept)]
+        self.send(other if self.replayed % 2 else 1 - other, old)
+        self.replayed += 1
 
 
 def replays(args, folder):
@@ -85,8 +55,7 @@ def replays(args, folder):
     node = power_test.Node(args, folder, link_key=folder / "a.key")
     real_board, real_gateway = node.board, node.gateway
     far_board, far_gateway = folder / "line-b.sock", folder / "line-g.sock"
-    line = Line([(far_board, real_board), (far_gateway, real_gateway)])
-    try:
+    with Line([(far_board, real_board), (far_gateway, real_gateway)]) as line:
         # The board's peer is the line, and so is the session's.
         release = 10
         for _ in range(4):
@@ -101,19 +70,12 @@ def replays(args, folder):
             process.kill()
             process.wait()
             node.board = real_board
-    finally:
-        line.end()
     expect(line.replayed > 200, f"only {line.replayed} frames were replayed", node)
     return line.replayed
 
 
 def main():
-    args = power_test.parse_arguments()
-    if args is None:
-        return 77
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        power_test.start_life(args, folder)
+    with power_test.life() as (args, folder):
         for key in ("a.key", "b.key"):
             (folder / key).write_bytes(os.urandom(16))
             (folder / key).chmod(0o600)
@@ -126,9 +88,7 @@ def main():
             refuses(args, folder, board, gateway, reason)
         replayed = replays(args, folder)
     print(f"with the same key the board runs, also while {replayed} frames are replayed; {len(MISMATCHES)} pairs of other keys do not connect")
-    return 0
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(main())
+    main()

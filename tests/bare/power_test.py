@@ -5,6 +5,7 @@ confirmation. After each kill the node must boot either the image that it ran be
 its emulator's own: the emulator is stopped at that moment, and the next one gets the bytes that the flash then had."""
 import argparse
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -18,6 +19,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+from processes import output_of  # noqa: E402
+
 ON_A_UART = ("microbit", "virt-rv32")
 HANG_S = 60  # so long after the emulator's end a session ends only if it hangs
 
@@ -156,9 +160,8 @@ class Node:
 
 def build(args, folder, release):
     path = folder / f"{release}.img"
-    subprocess.run([args.espalier, "image", "build", folder / "one.esp", "--board", ROOT / "boards" / args.board, "--node", "0", "--release",
-                    f"1.0.{release}", "--counter", str(release), "--key", folder / "key", "-o", path],
-                   check=True, capture_output=True)
+    output_of([args.espalier, "image", "build", folder / "one.esp", "--board", ROOT / "boards" / args.board, "--node", 0, "--release",
+               f"1.0.{release}", "--counter", release, "--key", folder / "key", "-o", path])
     return path
 
 
@@ -178,8 +181,10 @@ def took(said, what):
     return max(int(found.group(1)), 10)
 
 
-def parse_arguments():
-    """Returns the arguments, or None where the board cannot run."""
+@contextlib.contextmanager
+def life():
+    """Yields the arguments, and a folder with a schedule and keys. Ends the program where the board cannot run."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     for name in ("espalier", "session"):
         parser.add_argument(f"--{name}", required=True)
@@ -191,32 +196,30 @@ def parse_arguments():
     emulator = "qemu-system-riscv32" if args.board == "virt-rv32" else "qemu-system-arm"
     if args.elf and not (args.elf.exists() and shutil.which(emulator)):
         print(f"skipped: no {args.elf} (./setup.sh configures its folder), or no {emulator}")
-        return None
+        sys.exit(77)
     if os.environ.get("ESPALIER_WHOLE"):
         args.rounds = max(args.rounds, 50)
-    return args
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        output_of([args.espalier, "compile", "--topology", "complete:1", "--collective", "barrier", "--algorithm", "dissemination", "-o",
+                   folder / "one.esp"])
+        output_of([args.espalier, "image", "keygen", "-o", folder / "key"])
+        yield args, folder
 
 
-def start_life(args, folder):
-    """Makes a schedule and keys in `folder`."""
-    subprocess.run([args.espalier, "compile", "--topology", "complete:1", "--collective", "barrier", "--algorithm",
-                    "dissemination", "-o", folder / "one.esp"], check=True, capture_output=True)
-    subprocess.run([args.espalier, "image", "keygen", "-o", folder / "key"], check=True, capture_output=True)
+def expect(holds, what, node):
+    if not holds:
+        sys.exit(f"{what}\n{node.console.read_text()}")
 
 
 def install(args, image, flash, folder):
     """Writes the image to the flash's file, confirmed, as a factory does."""
-    subprocess.run([args.espalier, "image", "install", image, "--board", ROOT / "boards" / args.board, "--flash", flash, "--public-key",
-                    folder / "key.pub", "--confirmed"], check=True, capture_output=True)
+    output_of([args.espalier, "image", "install", image, "--board", ROOT / "boards" / args.board, "--flash", flash, "--public-key",
+               folder / "key.pub", "--confirmed"])
 
 
 def main():
-    args = parse_arguments()
-    if args is None:
-        return 77
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        start_life(args, folder)
+    with life() as (args, folder):
         node = Node(args, folder)
         install(args, build(args, folder, 1), node.flash, folder)
         dice = random.Random(1)
@@ -241,11 +244,9 @@ def main():
             if after not in (was, now) or trial:
                 sys.exit(f"power: {now} ran, and then {after} booted{' for the first time' * trial}")
             confirmed += after == now != was
-        print(f"an update takes {installing} us, a confirmation {confirming} us; {args.rounds} updates cut off: {old} times the old image booted, {new} times the new one, which {confirmed} times "
-              "was confirmed when its own plug was pulled")
-        return 0
+        print(f"an update takes {installing} us, a confirmation {confirming} us; {args.rounds} updates cut off: {old} times the old image booted, "
+              f"{new} times the new one, which {confirmed} times was confirmed when its own plug was pulled")
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(main())
+    main()

@@ -3,20 +3,14 @@
 older signed image with its marks, and erases the counter there. Without one-time bits the node boots it (docs/images.md says so). With
 them it refuses it, and names the counter and both values."""
 import pathlib
-import signal
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import power_test  # noqa: E402
+from power_test import expect  # noqa: E402
 
 BLOCK = 4096  # of the flash; its first two are the counter's
-
-
-def expect(holds, what, node):
-    if not holds:
-        sys.exit(f"rollback: {what}\n{node.console.read_text()}")
 
 
 def attack(args, folder, otp):
@@ -34,12 +28,7 @@ def attack(args, folder, otp):
 
 
 def main():
-    args = power_test.parse_arguments()
-    if args is None:
-        return 77
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        power_test.start_life(args, folder)
+    with power_test.life() as (args, folder):
         node, said = attack(args, folder, None)
         expect(power_test.booted(said) == (1, False), "the older image does not boot, though its counter is in flash", node)
         otp = folder / "otp"
@@ -57,9 +46,7 @@ def main():
         if args.elf:
             expect("boot nothing to boot" in node.says(), "an image boots without the bits", node)
     print("an older image with its marks and an erased counter boots without one-time bits, and is refused with them")
-    return 0
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(main())
+    main()

@@ -12,13 +12,15 @@ import argparse
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "size"))
 import size_test  # noqa: E402
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from processes import output_of  # noqa: E402
 
 MEMORY = {"memcpy", "memmove", "memset", "memcmp"}
 # Integer and floating-point arithmetic that a compiler calls, position independence, stack protection, the processor's kind.
@@ -30,16 +32,9 @@ SECTIONS = re.compile(r"^\.(init_array|fini_array|ctors|dtors|preinit_array|data
 REASONS = {"heap": "_Znwj|_Znwm", "array": "_Zda", "guard": "__cxa_guard_acquire", "data": r"\.data", "constructor": r"\.init_array", "libc": "printf"}
 
 
-def run(words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def complaints_about(archive, args):
     defined, undefined = set(), set()
-    for line in run([f"{args.prefix}nm", "-P", archive]).splitlines():
+    for line in output_of([f"{args.prefix}nm", "-P", archive]).splitlines():
         parts = line.split()
         if len(parts) >= 2 and not line.endswith(":"):
             (undefined if parts[1] in "Uw" else defined).add(parts[0])
@@ -49,7 +44,7 @@ def complaints_about(archive, args):
         if not COMPILER.match(name) and not any(re.fullmatch(pattern, name) for pattern in args.allow):
             found.append(f"symbol: {name} is undefined")
     member = "?"
-    for line in run([f"{args.prefix}size", "-A", archive]).splitlines():
+    for line in output_of([f"{args.prefix}size", "-A", archive]).splitlines():
         parts = line.split()
         if "(ex " in line or line.endswith(":"):
             member = parts[0]
@@ -72,14 +67,14 @@ def main():
         work = pathlib.Path(folder)
         source = work / "header.c"
         source.write_text('#include "espalier/espalier_node.h"\nint main(void) { return espalier_node_init(0, 0, 0, 0) == ESPALIER_OK; }\n')
-        run([f"{args.prefix}gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{args.root / 'include'}", source])
+        output_of([f"{args.prefix}gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{args.root / 'include'}", source])
         for name, reason in REASONS.items():
             item, spoilt = work / f"{name}.o", work / f"{name}.a"
-            run([f"{args.prefix}g++", "-std=c++20", "-Os", "-w", "-fno-exceptions", "-fno-rtti", f"-I{args.root / 'include'}",
+            output_of([f"{args.prefix}g++", "-std=c++20", "-Os", "-w", "-fno-exceptions", "-fno-rtti", f"-I{args.root / 'include'}",
                  "-fthreadsafe-statics" if name == "guard" else "-fno-threadsafe-statics", "-c",
                  args.root / f"tests/size/rejected/{name}.cc", "-o", item])
             shutil.copy(args.archive, spoilt)
-            run([f"{args.prefix}ar", "q", spoilt, item])
+            output_of([f"{args.prefix}ar", "q", spoilt, item])
             if not any(re.search(reason, line) for line in complaints_about(spoilt, args)[0]):
                 found.append(f"with {name}.cc in it the archive was not refused for '{reason}'")
     print("\n".join(found) or f"{count} symbols, none of a C++ run-time; each of {len(REASONS)} spoilt archives is refused for its own reason")

@@ -25,17 +25,13 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import page  # noqa: E402
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from processes import output_of  # noqa: E402
+
 NODES, COUNT, ROUNDS, DEAD = 4, 250, 3, 2
 LOSE_EVERY = 5003  # a byte of so many
 SUM = re.compile(r"rank (\d+), sum (\d+): digest (\d+)")
 FAILURE = re.compile(r"^rank (\d+): dead link: rank (\d+), found by rank (\d+)(?:; here step (\d+) waits on link (\d+) to rank (\d+))?$\n", re.M)
-
-
-def call(words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"embedded: {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def digest(data):
@@ -207,15 +203,15 @@ def main():
     bad = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        call([espalier, "compile", "--topology", f"complete:{NODES}", "--collective", "allreduce", "--algorithm", "two-tree", "-o", folder / "sum.esp"])
-        call([espalier, "simulate", folder / "sum.esp", "--bytes", 4 * COUNT, "--output", folder / "simulated"])
+        output_of([espalier, "compile", "--topology", f"complete:{NODES}", "--collective", "allreduce", "--algorithm", "two-tree", "-o", folder / "sum.esp"])
+        output_of([espalier, "simulate", folder / "sum.esp", "--bytes", 4 * COUNT, "--output", folder / "simulated"])
         expected = [digest((folder / f"simulated/rank-{node}.bin").read_bytes()) for node in range(NODES)]
         for board in ("linux-x86_64", "mps2-an385"):
             (folder / board).mkdir()
-            call([espalier, "image", "build", folder / "sum.esp", "--board", root / "boards" / board, "--release", "1.0.0",
+            output_of([espalier, "image", "build", folder / "sum.esp", "--board", root / "boards" / board, "--release", "1.0.0",
                   "-o", folder / board / "%r.img"])
         # The image says to which node each link is.
-        peers = [[link["peer"] for link in json.loads(call([espalier, "image", "show", folder / f"mps2-an385/{node}.img", "--format", "json"]))["links"]]
+        peers = [[link["peer"] for link in json.loads(output_of([espalier, "image", "show", folder / f"mps2-an385/{node}.img", "--format", "json"]))["links"]]
                  for node in range(NODES)]
 
         def one(number, program):

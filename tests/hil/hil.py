@@ -29,6 +29,9 @@ import plan as plans
 import rig as rigs
 import verdict
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import processes  # noqa: E402
+
 GRACE_S = 10  # from the request to end until SIGKILL
 MARK = "hil"  # this file marks a folder that belongs to this program
 CERTAIN = 30  # so many faults are expected: that there is none has a probability of e^-30
@@ -52,19 +55,6 @@ def end(process):
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return process.communicate()
-
-
-def processes_with(variable):
-    """Returns {process id: command} of the other processes that were started with this variable (NAME=VALUE)."""
-    found = {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if int(folder.name) != os.getpid() and variable.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                found[int(folder.name)] = command
-        except OSError:
-            continue  # it has ended, or is another user's
-    return found
 
 
 def execute(words, limit_s, folder=None, name="", shell=False):
@@ -290,20 +280,19 @@ class Runner:
         self.faults.update(json.loads(told))
 
     def processes_of_case(self):
-        found = processes_with(f"TMPDIR={self.temporary}")
-        found.pop(self.cable_process, None)
-        return found
+        """Returns {process id: command} of the processes that a case has started."""
+        own = (self.cable_process, os.getpid())
+        return {number: processes.read(number, "cmdline").replace("\0", " ").strip()
+                for number in processes.descendants(f"TMPDIR={self.temporary}") if number not in own}
 
     def left(self):
         """Returns a line per process or temporary file that a case has left behind. Ends such processes."""
-        until = time.monotonic() + LEFT_S
-        while (found := self.processes_of_case()) and time.monotonic() <= until:
-            time.sleep(0.05)
+        processes.wait_for(lambda: not self.processes_of_case(), LEFT_S)
+        found = self.processes_of_case()
         for number in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
-        while self.processes_of_case():  # a killed process ends later
-            time.sleep(0.01)
+        processes.wait_for(lambda: not self.processes_of_case())  # a killed process ends later
         files = sorted(path.name for path in self.temporary.iterdir())
         shutil.rmtree(self.temporary)
         self.temporary.mkdir()

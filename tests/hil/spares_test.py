@@ -18,9 +18,7 @@ import pathlib
 import random
 import re
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
 import sample  # noqa: E402
+from processes import execute, output_of  # noqa: E402
 
 # What the boards run, as tests/spares/recovery_test.cc.
 PROGRAMS = [("allreduce", "two-tree", None), ("broadcast", "chain", 2), ("allgather", "ring", None), ("reduce", "two-tree", 1),
@@ -44,24 +43,17 @@ REFUSALS_ONE_IN = {"links": 10, "gateways": 25, "mixed": 25}  # of so many rando
 RETURN = re.compile(r"(?:board|node) (\d+) started again after \d+ ms, (taken in|refused) in generation \d+ after ([0-9.]+) s")
 
 
-def call(words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"spares: {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def build_images(args, folder):
     """Builds the images of all boards, with and without spares. Returns the text of the build, and the words of one."""
     files = []
     for collective, algorithm, root in PROGRAMS:
         files.append(folder / f"{collective}.esp")
-        call([args.espalier, "compile", "--topology", args.topology, "--collective", collective, "--algorithm", algorithm,
+        output_of([args.espalier, "compile", "--topology", args.topology, "--collective", collective, "--algorithm", algorithm,
               *(["--root", root] if root is not None else []), "--links", "hop-by-hop", "-o", files[-1]])
-    call([args.espalier, "image", "keygen", "-o", folder / "key"])
+    output_of([args.espalier, "image", "keygen", "-o", folder / "key"])
     build = [args.espalier, "image", "build", *files, "--release", "1.0.0", "--key", folder / "key"]
-    text = call([*build, "--board", BOARD, "--spares", "both", "-o", folder / "node-%r.img"])
-    call([*build, "--board", BOARD, "-o", folder / "plain-%r.img"])
+    text = output_of([*build, "--board", BOARD, "--spares", "both", "-o", folder / "node-%r.img"])
+    output_of([*build, "--board", BOARD, "-o", folder / "plain-%r.img"])
     return text, build
 
 
@@ -69,22 +61,22 @@ def make_flash(args, folder):
     """Builds the images, and installs those of boards. Prints what `image build` says of each board's flash."""
     text, build = build_images(args, folder)
     print(text, end="", flush=True)
-    call([*build, "--board", ROOT / "boards/linux-x86_64", "--spares", "both", "-o", folder / "linux-%r.img"])
+    output_of([*build, "--board", ROOT / "boards/linux-x86_64", "--spares", "both", "-o", folder / "linux-%r.img"])
     for image in folder.glob("node-*.img"):
-        call([args.espalier, "image", "install", image, "--board", BOARD, "--flash", image.with_suffix(".flash"), "--public-key",
+        output_of([args.espalier, "image", "install", image, "--board", BOARD, "--flash", image.with_suffix(".flash"), "--public-key",
               folder / "key.pub", "--confirmed"])
 
 
 def losses(args):
     """All links, then all boards."""
-    found = json.loads(call([args.espalier, "topology", args.topology, "--format", "json"]))
+    found = json.loads(output_of([args.espalier, "topology", args.topology, "--format", "json"]))
     ends = sorted({(min(link["from"], link["to"]), max(link["from"], link["to"])) for link in found["links"]})
     return [f"link:{a},{b}" for a, b in ends] + [f"node:{v}" for v in range(found["ranks"])]
 
 
 def peers_of(args, made, node):
     """Returns the nodes to which the links of a node lead."""
-    shown = json.loads(call([args.espalier, "image", "show", made / f"node-{node}.img", "--format", "json"]))
+    shown = json.loads(output_of([args.espalier, "image", "show", made / f"node-{node}.img", "--format", "json"]))
     return [link["peer"] for link in shown["links"]]
 
 
@@ -128,18 +120,8 @@ def run(args, made, case):
         words = [args.rig, "--hosted", args.hosted, "--folder", folder] if over == "links" else cluster_words(args, made, folder, over,
                                                                                                          loss)
         words += ["--loss", loss, "--seed", moment, "--deadline-ms", args.deadline_ms, *(["--returns", returns] if returns else [])]
-        process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True)
-        try:
-            output, error = process.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            output, error = "", f"not done after {LIMIT_S} s"
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)  # its boards
-            except ProcessLookupError:
-                pass
-        if process.returncode == 0:
+        status, output, error = execute(words, LIMIT_S)
+        if status == 0:
             return True, output.strip()
         if args.output:
             consoles = "".join(f"{path.name}: {path.read_text()}" for path in sorted(folder.glob("console-*")))

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""updates_test.py --espalier PROGRAM --hosted PROGRAM --gateway PROGRAM --node PROGRAM [--over gateways|mixed|from-a-node]
-[--kills N [--seed S]] [--only N] [--jobs N]: a new release goes to boards that run as processes of this host behind gateways, over
-their own fabric: to boards alone (gateways), to boards and espalier-nodes from a board (mixed), and from an espalier-node. An image
-that a board must refuse changes nothing. Then N updates (default: a sample of one for each --over; ESPALIER_WHOLE=1: 50) in which a
-board, a node, or all processes are killed at a random moment. Afterwards a collective runs in one release or is refused; all settle
-in one release, and then a collective is right.
+"""updates_test.py --espalier PROGRAM --hosted PROGRAM --gateway PROGRAM --node PROGRAM [--over nodes|gateways|mixed|from-a-node]
+[--kills N [--seed S]] [--only N] [--jobs N]: a new release goes to espalier-nodes (nodes), or to boards that run as processes of this
+host behind gateways, over their own fabric: to boards alone (gateways), to boards and espalier-nodes from a board (mixed), and from an
+espalier-node. An image that a node must refuse changes nothing. Then N updates (default: a sample of one or two for each --over;
+ESPALIER_WHOLE=1: 50) in which a board, a node, or all processes are killed at a random moment. Afterwards a collective runs in one
+release or is refused; all settle in one release, and then a collective is right.
 
 --seed determines the kills. A failure names the words that repeat it."""
 import argparse
@@ -26,13 +26,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
 import sample  # noqa: E402
+from processes import execute  # noqa: E402
 
 TOPOLOGY, NODES = "complete:4", 4
 # In the new release another program follows, so that the two differ in their schedules.
 PROGRAMS = [("broadcast", "binomial"), ("scatter", "binomial"), ("allreduce", "two-tree"), ("reduce", "binomial")]
 OLD, NEW = "1.0.0", "1.1.0"
 # The nodes that are boards. Node 0 sends.
-BOARDS = {"gateways": range(NODES), "mixed": (0, 2), "from-a-node": (1, 3)}
+BOARDS = {"nodes": (), "gateways": range(NODES), "mixed": (0, 2), "from-a-node": (1, 3)}
 LIMIT_S = 400  # only a hang takes as long
 INTERRUPTED = ", which interrupted it"
 MIXED = "nodes of two releases run nothing together"
@@ -49,17 +50,10 @@ def say(line):
 
 
 def call(words, statuses=(0,)):
-    """Runs a command in a session of its own, whose processes all end with it."""
-    with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          start_new_session=True) as process:
-        try:
-            output, error = process.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise Wrong(f"not done after {LIMIT_S} s: {' '.join(map(str, words))}") from None
-    if process.returncode not in statuses:
-        raise Wrong(f"status {process.returncode}: {' '.join(map(str, words))}: {output}{error}")
-    return process.returncode, output, error
+    status, output, error = execute(words, LIMIT_S)
+    if status not in statuses:
+        raise Wrong(f"status {status}: {' '.join(map(str, words))}: {output}{error}")
+    return status, output, error
 
 
 class Maker:
@@ -100,6 +94,8 @@ class Cluster:
     def starts(self):
         """Returns what starts the boards, and what the other nodes boot."""
         at, args, boards = self.path, self.args, BOARDS[self.over]
+        if not boards:
+            return ["--node-binary", args.node]
         board = (f"{args.hosted} --device unix:{at}/b%r,{at}/g%r --flash {at}/%r.flash --public-key {self.made}/key.pub "
                  "--board hosted")
         gateway = f"{args.gateway} --device unix:{at}/g%r,{at}/b%r --start '{board}' --console {at}/console-%r"
@@ -109,7 +105,7 @@ class Cluster:
         others = [node for node in range(NODES) if node not in BOARDS[self.over]]
         if not others:
             return []
-        prefix = f"{','.join(map(str, others))}=" if listed else ""
+        prefix = f"{','.join(map(str, others))}=" if listed and len(others) < NODES else ""
         return ["--flash", f"{prefix}{self.path}/%r.flash", "--public-key", self.made / "key.pub"]
 
     def words(self, *words):
@@ -161,8 +157,8 @@ def without_kill(cluster):
 
 
 def refused(cluster):
-    """A board gets an image that it must refuse: nothing changes."""
-    board = max(BOARDS[cluster.over])
+    """A node, a board if there is one, gets an image that it must refuse: nothing changes."""
+    board = max(BOARDS[cluster.over], default=2)
     folder = cluster.path / "bad"
     folder.mkdir()
     for node in range(NODES):
@@ -230,7 +226,7 @@ def run_over(args, made, over):
     say(f"{over}: an image is refused by all; an update without a kill: all nodes in {NEW}, after {times[1]:.1f} s")
     ends, mixed, interrupted, failed = {OLD: 0, NEW: 0}, 0, 0, 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        numbers = [args.only] if args.only is not None else range(args.kills)
+        numbers = [args.only] if args.only is not None else range(args.kills or (2 if over == "nodes" else 1))
         for number, result in zip(numbers, pool.map(lambda number: one_case(args, made, over, number, times), numbers)):
             if isinstance(result, Wrong):
                 failed += 1
@@ -252,7 +248,7 @@ def main():
     for name in ("espalier", "hosted", "gateway", "node"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--over", choices=list(BOARDS), help="only these; default: all")
-    parser.add_argument("--kills", type=int, default=50 if os.environ.get("ESPALIER_WHOLE") == "1" else 1)
+    parser.add_argument("--kills", type=int, default=50 if os.environ.get("ESPALIER_WHOLE") == "1" else None)
     parser.add_argument("--seed", type=int, help="of the kills; default: random")
     parser.add_argument("--only", type=int, help="only this case")
     parser.add_argument("--jobs", type=int, default=1, help="cases that run at once")

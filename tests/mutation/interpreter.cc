@@ -30,7 +30,7 @@ std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
   const std::string who = "node " + std::to_string(me);
   if (!inside(play, play.parts[me], spot)) return who + " uses memory that is not there";
   if (spot.buffer == Buffer::kScratch) return {};
-  const auto [first, end] = segments_given(play, static_cast<std::int64_t>(me), spot.buffer);
+  const auto [first, end] = play.given(static_cast<std::int64_t>(me), spot.buffer);
   if (spot.segment < first || spot.segment + spot.segment_count > end) {
     return who + " uses a buffer that its caller does not give";
   }
@@ -60,43 +60,6 @@ std::string check_packing(const Part& part, std::size_t me) {
   return {};
 }
 
-// The tick from which a transfer holds its port: a send holds it from its own step onward, a
-// receive until its own step.
-std::int64_t port_from(const Play& play, const Move& move) {
-  return move.kind == kSend ? move.step : move.step - play.send_ticks + 1;
-}
-
-// Whether two transfers of a node at the same time need one port of the model.
-bool clash(const Play& play, const Move& one, const Move& other) {
-  const bool alike = one.kind == other.kind;
-  return (play.port_model == PortModel::kOnePortDuplex && alike) ||
-         play.port_model == PortModel::kSimplex ||
-         (play.port_model == PortModel::kSingleSend && alike && one.kind == kSend);
-}
-
-std::string check_transfer(const Play& play, std::size_t me, std::size_t k) {
-  const std::vector<Move>& moves = play.parts[me].moves;
-  const Move& move = moves[k];
-  const std::string who = "node " + std::to_string(me);
-  const auto here = static_cast<std::int64_t>(me);
-  if (move.peer < 0 || move.peer >= static_cast<std::int64_t>(play.parts.size())) {
-    return who + " has no such peer";
-  }
-  const bool send = move.kind == kSend;
-  std::int64_t lanes = lanes_between(play, send ? here : move.peer, send ? move.peer : here);
-  if (lanes == 0) return who + " has no link to its peer";
-  for (std::size_t j = k; j-- > 0 && moves[j].step > move.step - 2 * play.send_ticks;) {
-    if (!is_transfer(moves[j])) continue;
-    const std::int64_t apart = port_from(play, move) - port_from(play, moves[j]);
-    if (apart >= play.send_ticks || apart <= -play.send_ticks) continue;
-    if (moves[j].kind == move.kind && moves[j].peer == move.peer) --lanes;
-    if (lanes == 0 || clash(play, move, moves[j])) {
-      return who + " breaks its ports in step " + std::to_string(move.step);
-    }
-  }
-  return {};
-}
-
 // The checks that need no run: ranks and places exist and belong to the node; ports, links and
 // claimed steps.
 std::string check_statically(const Play& play) {
@@ -115,7 +78,10 @@ std::string check_statically(const Play& play) {
       for (const Spot* spot : {&move.into, &move.a, &move.b}) {
         if (wrong.empty()) wrong = check_spot(play, me, *spot);
       }
-      if (wrong.empty() && is_transfer(move)) wrong = check_transfer(play, me, k);
+      if (wrong.empty() && is_transfer(move)) {
+        wrong = play.check_ports(part.moves, k, me, play.parts.size(),
+                                 [&](auto from, auto to) { return lanes_between(play, from, to); });
+      }
       if (!wrong.empty()) return wrong;
     }
     const std::string wrong = check_packing(part, me);
@@ -156,26 +122,6 @@ std::int64_t lanes_between(const Play& play, std::int64_t from, std::int64_t to)
   if (link != play.lanes.end()) return link->second;
   // If routers have no programs, the fabric takes a message to any rank.
   return static_cast<std::int64_t>(play.parts.size()) > play.ranks ? 0 : 1;
-}
-
-std::pair<std::int64_t, std::int64_t> segments_given(const Play& play, std::int64_t node,
-                                                     std::uint8_t buffer) {
-  using Given = std::pair<std::int64_t, std::int64_t>;
-  const Given all{0, play.segments}, own{node, node + 1}, none{0, 0};
-  if (node >= play.ranks) return none;
-  const bool input = buffer == Buffer::kInput, root = node == play.root;
-  switch (play.collective) {
-    case Collective::kBroadcast: return input == root ? all : none;
-    case Collective::kReduce: return input || root ? all : none;
-    case Collective::kExscan: return input || node > 0 ? all : none;
-    case Collective::kScatter: return !input ? own : root ? all : none;
-    case Collective::kGather: return input ? own : root ? all : none;
-    case Collective::kAllgather: return input ? own : all;
-    case Collective::kReduceScatter: return input ? all : own;
-    // The segments have no bytes: an input only says that its rank has arrived.
-    case Collective::kBarrier: return input ? all : none;
-    default: return all;
-  }
 }
 
 std::string check_limits(const Play& play) {

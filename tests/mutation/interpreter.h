@@ -12,6 +12,7 @@
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/proto/schedule.pb.h"
 #include "espalier/topology/topology.h"
+#include "tests/mutation/contract.h"
 
 namespace espalier::mutation {
 
@@ -23,9 +24,6 @@ struct Spot {
   std::int64_t after_own = -1;
   friend bool operator==(const Spot&, const Spot&) = default;
 };
-
-inline constexpr std::uint8_t kSend = ActionKind::kSend;
-inline constexpr std::uint8_t kReceive = ActionKind::kReceive;
 
 // One instance of an action.
 struct Move {
@@ -48,23 +46,14 @@ struct Part {
 };
 
 // A whole schedule for one N.
-struct Play {
-  std::int64_t blocks = 1, segments = 1;
-  std::int64_t ranks = 1;  // nodes from there on are routers
-  std::uint32_t root = 0;
-  std::uint8_t collective = 0, port_model = 0;
-  bool ordered = true;
-  std::int64_t send_ticks = 1, latency_ticks = 1;
+struct Play : Contract {
+  std::int64_t blocks = 1;
   std::vector<Part> parts;  // by node
   // Lanes of the topology's links, by (from, to).
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> lanes;
 };
 // Messages per step from one node to another; 0: routers have programs, and there is no such link.
 [[nodiscard]] std::int64_t lanes_between(const Play& play, std::int64_t from, std::int64_t to);
-// Whether the node's caller gives this buffer, and which of its segments: [first, end).
-[[nodiscard]] std::pair<std::int64_t, std::int64_t> segments_given(const Play& play,
-                                                                   std::int64_t node,
-                                                                   std::uint8_t buffer);
 // Whether two plays run alike under any timing skew: everything is the same except the limits
 // (claimed steps, scratch, ports).
 [[nodiscard]] bool same_course(const Play& a, const Play& b);

@@ -10,15 +10,6 @@
 
 namespace espalier::mutation {
 
-// The origin of the data that a block of memory combines, in order: rank number + 1, one nibble per
-// rank, the first combined in the highest. Empty: never written. In a barrier, one bit per rank
-// known to have arrived.
-struct Data {
-  std::uint64_t ranks = 0;
-  std::uint32_t length = 0;               // nibbles
-  std::int64_t segment = -1, block = -1;  // in an all-to-all, segment: the receiver
-};
-
 // The play, which it refers to, names no place outside its buffers.
 class Memory {
  public:
@@ -39,8 +30,6 @@ class Memory {
     std::uint64_t heard = 0;  // barrier: ranks known to have arrived, one bit each
   };
   [[nodiscard]] Data& place(std::size_t me, const Spot& spot, std::int64_t part);
-  [[nodiscard]] Data wanted(std::int64_t me, std::int64_t segment) const;
-  [[nodiscard]] bool is_barrier() const { return play_.collective == Collective::kBarrier; }
 
   const Play& play_;
   std::vector<NodeMemory> nodes_;

@@ -18,13 +18,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <thread>
 
 #include "base/testing/results.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/judge.h"
+#include "tests/options.h"
 
 namespace espalier::mutation {
 namespace {
@@ -36,74 +36,40 @@ struct Options {
   bool lowered = false;
 };
 
-[[noreturn]] void bad_option(const std::string& text) {
-  std::cerr << "mutation: " << text << "\n";
-  std::exit(2);
-}
-
-std::uint32_t number(const std::string& name, const std::string& text, std::uint32_t least,
-                     std::uint32_t most) {
-  char* end = nullptr;
-  const unsigned long value = std::strtoul(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || value < least || value > most) {
-    bad_option(name + " is '" + text + "'; it must be a number from " + std::to_string(least) +
-               " to " + std::to_string(most));
-  }
-  return static_cast<std::uint32_t>(value);
-}
-
-Options parse(int argc, char** argv) {
+Options parse(const std::vector<std::string>& words) {
+  const testing::Options given(
+      "mutation", words,
+      {"--ranks", "--family", "--topology", "--sample", "--collective", "--algorithm", "--window",
+       "--skews", "--threads", "--seconds", "--links"});
   Options options;
-  bool listed = false;  // the topologies are those of --ranks and --family
-  for (int k = 1; k < argc; k += 2) {
-    const std::string name = argv[k];
-    if (k + 1 == argc) bad_option(name + " needs a value");
-    const std::string value = argv[k + 1];
-    listed |= name == "--ranks" || name == "--family";
-    if (name == "--ranks") {
-      const std::size_t dots = value.find("..");
-      options.first_ranks = number(name, value.substr(0, dots), 1, 15);
-      options.last_ranks = dots == std::string::npos
-                               ? options.first_ranks
-                               : number(name, value.substr(dots + 2), options.first_ranks, 15);
-    } else if (name == "--sample") {
-      options.sample = number(name, value, 1, 1000000);
-    } else if (name == "--skews") {
-      options.skews = number(name, value, 1, 1000000);
-    } else if (name == "--threads") {
-      options.threads = number(name, value, 1, 64);
-    } else if (name == "--window") {
-      options.window = number(name, value, 1, 64);
-    } else if (name == "--seconds") {
-      options.seconds = number(name, value, 1, 1000000);
-    } else if (name == "--collective") {
-      options.collective = value;
-    } else if (name == "--family") {
-      options.family = value;
-      if (value != "complete" && value != "mesh" && value != "fattree" && value != "crossbar" &&
-          value != "hosts" && value != "torus") {
-        bad_option("--family is '" + value +
-                   "'; it must be complete, mesh, fattree, crossbar, hosts or torus");
-      }
-    } else if (name == "--topology") {
-      options.topology = value;
-      if (const auto topology = topology::parse(value); !topology) {
-        bad_option("--topology: " + topology.error().message);
-      }
-    } else if (name == "--links") {
-      if (value != "routed" && value != "hop-by-hop") {
-        bad_option("--links is '" + value + "'; it must be routed or hop-by-hop");
-      }
-      options.lowered = value == "hop-by-hop";
-    } else if (name == "--algorithm") {
-      options.algorithm = value;
-    } else {
-      bad_option(name + " is unknown; see the head of tests/mutation/mutation.cc");
+  if (given.has("--ranks")) {
+    const std::string ranks = given.text("--ranks");
+    const std::size_t dots = ranks.find("..");
+    const auto number = [&](const std::string& text, std::uint32_t least) {
+      return static_cast<std::uint32_t>(given.number_of("--ranks", text, least, 15));
+    };
+    options.first_ranks = options.last_ranks = number(ranks.substr(0, dots), 1);
+    if (dots != std::string::npos) {
+      options.last_ranks = number(ranks.substr(dots + 2), options.first_ranks);
     }
   }
-  if (listed && !options.topology.empty()) {
-    bad_option("--topology names the only topology: --ranks and --family have no use");
+  given.read("--sample", options.sample, 1, 1'000'000);
+  given.read("--skews", options.skews, 1, 1'000'000);
+  given.read("--threads", options.threads, 1, 64);
+  given.read("--window", options.window, 1, 64);
+  given.read("--seconds", options.seconds, 1, 1'000'000);
+  options.collective = given.text("--collective");
+  options.algorithm = given.text("--algorithm");
+  options.family =
+      given.one_of("--family", {"complete", "mesh", "fattree", "crossbar", "hosts", "torus"});
+  options.lowered = given.one_of("--links", {"routed", "hop-by-hop"}) == "hop-by-hop";
+  options.topology = given.text("--topology");
+  if (options.topology.empty()) return options;
+  if (given.has("--ranks") || given.has("--family")) {
+    given.refuse("--topology names the only topology: --ranks and --family have no use");
   }
+  const auto topology = topology::parse(options.topology);
+  if (!topology) given.refuse("--topology: " + topology.error().message);
   return options;
 }
 
@@ -356,7 +322,10 @@ int run(const Options& options) {
       tasks.push_back({&schedule, rank, Scope::kRank});
     }
   }
-  if (tasks.empty()) bad_option("no schedule fits the topologies, --collective and --algorithm");
+  if (tasks.empty()) {
+    std::cerr << "mutation: no schedule fits the topologies, --collective and --algorithm\n";
+    return 2;
+  }
   Report report;
   std::mutex lock;
   std::atomic<std::size_t> next{0};
@@ -398,5 +367,5 @@ int run(const Options& options) {
 }  // namespace espalier::mutation
 
 int main(int argc, char** argv) {
-  return espalier::mutation::run(espalier::mutation::parse(argc, argv));
+  return espalier::mutation::run(espalier::mutation::parse({argv + 1, argv + argc}));
 }

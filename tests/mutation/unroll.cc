@@ -108,16 +108,7 @@ Part unroll_part(const espalier_Program& program, std::int64_t blocks) {
 
 Play unroll(const topology::Topology& topology, const Programs& programs, std::int64_t blocks) {
   const espalier_Program& first = programs.front();
-  Play play;
-  play.blocks = blocks;
-  play.segments = first.segments;
-  play.root = first.root;
-  play.collective = first.collective;
-  play.port_model = first.port_model;
-  play.ordered = !first.needs_commutative;
-  play.ranks = first.ranks;
-  play.send_ticks = std::max<std::int64_t>(1, first.send_ticks);
-  play.latency_ticks = std::max<std::int64_t>(1, first.latency_ticks);
+  Play play = {contract_of(first), blocks, {}, {}};
   for (const topology::Link& link : topology.links()) {
     play.lanes[{link.from, link.to}] = link.capacity;
   }

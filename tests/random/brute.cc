@@ -15,42 +15,7 @@ constexpr std::int64_t kSparseTicks = 16;
 
 std::string name(std::size_t node) { return "node " + std::to_string(node); }
 
-std::int64_t ticks(std::uint32_t field) { return std::max<std::int64_t>(1, field); }
-
-// The tick from which a transfer holds its port: a send holds it from its own step onward, a
-// receive until its own step.
-std::int64_t port_from(const NodeEvents& node, const Event& event) {
-  return event.is_send() ? event.step : event.step - ticks(node.program->send_ticks) + 1;
-}
-
-// Whether two transfers of a node at the same time need one port of the model.
-bool clash(espalier_PortModel model, const Event& one, const Event& other) {
-  const bool alike = one.kind == other.kind;
-  return (model == PortModel::kOnePortDuplex && alike) || model == PortModel::kSimplex ||
-         (model == PortModel::kSingleSend && alike && one.is_send());
-}
-
 }  // namespace
-
-std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& program,
-                                                     std::uint8_t buffer) {
-  using Given = std::pair<std::int64_t, std::int64_t>;
-  const std::int64_t node = program.node;
-  const Given all{0, program.segments}, own{node, node + 1}, none{0, 0};
-  if (program.node >= program.ranks) return none;
-  const bool input = buffer == Buffer::kInput, root = program.node == program.root;
-  switch (program.collective) {
-    case Collective::kBroadcast: return input == root ? all : none;
-    case Collective::kReduce: return input || root ? all : none;
-    case Collective::kExscan: return input || program.node > 0 ? all : none;
-    case Collective::kScatter: return !input ? own : root ? all : none;
-    case Collective::kGather: return input ? own : root ? all : none;
-    case Collective::kAllgather: return input ? own : all;
-    case Collective::kReduceScatter: return input ? all : own;
-    case Collective::kBarrier: return input ? all : none;  // of no bytes
-    default: return all;
-  }
-}
 
 Brute::Brute(const topology::Topology& topology, const Programs& programs, bool links)
     : topology_(topology), programs_(programs), links_(links), nodes_(programs.size()) {
@@ -112,33 +77,21 @@ std::string Brute::check_claims() const {
 
 std::string Brute::check_ports(std::size_t at) const {
   const NodeEvents& node = nodes_[at];
-  const std::int64_t hold = ticks(node.program->send_ticks);
-  const auto me = static_cast<std::int32_t>(at);
-  for (std::size_t k = 0; k < node.events.size(); ++k) {
-    const Event& event = node.events[k];
-    if (event.is_operation()) continue;
-    if (event.peer < 0 || event.peer >= static_cast<std::int32_t>(nodes_.size())) {
-      return name(at) + " has no such peer";
-    }
-    std::int64_t left = event.is_send() ? lanes(me, event.peer) : lanes(event.peer, me);
-    if (left == 0) return name(at) + " has no link to its peer";
-    for (std::size_t j = k; j-- > 0 && node.events[j].step > event.step - 2 * hold;) {
-      const Event& other = node.events[j];
-      if (other.is_operation()) continue;
-      const std::int64_t apart = port_from(node, event) - port_from(node, other);
-      if (apart >= hold || apart <= -hold) continue;
-      if (other.kind == event.kind && other.peer == event.peer) --left;
-      if (left == 0 || clash(node.program->port_model, event, other)) {
-        return name(at) + " breaks its ports in step " + std::to_string(event.step);
-      }
-    }
+  const mutation::Contract contract = mutation::contract_of(*node.program);
+  const auto lanes_of = [this](std::int64_t from, std::int64_t to) {
+    return lanes(static_cast<std::int32_t>(from), static_cast<std::int32_t>(to));
+  };
+  std::string wrong;
+  for (std::size_t k = 0; k < node.events.size() && wrong.empty(); ++k) {
+    if (node.events[k].is_operation()) continue;
+    wrong = contract.check_ports(node.events, k, at, nodes_.size(), lanes_of);
   }
-  return {};
+  return wrong;
 }
 
 std::string Brute::check_matching(Window window) const {
   std::vector<std::array<std::vector<const Event*>, 2>> ends(nodes_.size() * nodes_.size());
-  const std::int64_t flight = ticks(programs_[0].latency_ticks) - 1;
+  const std::int64_t flight = mutation::contract_of(programs_[0]).latency_ticks - 1;
   for (std::size_t me = 0; me < nodes_.size(); ++me) {
     for (const Event& event : nodes_[me].events) {
       if (event.is_operation()) continue;
@@ -188,7 +141,7 @@ std::string Brute::check_links() {
   if (!links_) return {};
   using Use = std::pair<std::int64_t, std::uint32_t>;  // tick, and a link or pair
   std::vector<Use> loads, pairs;
-  const std::int64_t hold = ticks(programs_[0].send_ticks);
+  const std::int64_t hold = mutation::contract_of(programs_[0]).send_ticks;
   for (std::size_t me = 0; me < nodes_.size(); ++me) {
     for (const Event& event : nodes_[me].events) {
       if (!event.is_send()) continue;

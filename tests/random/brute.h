@@ -11,6 +11,7 @@
 
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
+#include "tests/mutation/contract.h"
 
 namespace espalier::random {
 
@@ -52,8 +53,10 @@ class Reading {
 };
 
 // The segments of a buffer that a rank's caller gives, [first, end).
-[[nodiscard]] std::pair<std::int64_t, std::int64_t> given_segments(const espalier_Program& program,
-                                                                   std::uint8_t buffer);
+[[nodiscard]] inline std::pair<std::int64_t, std::int64_t> given_segments(
+    const espalier_Program& program, std::uint8_t buffer) {
+  return mutation::contract_of(program).given(program.node, buffer);
+}
 
 // One node's events for one N, in the order of a lock-step run: by step, turn, and position in the
 // program.

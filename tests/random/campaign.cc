@@ -8,12 +8,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <map>
+#include <stdexcept>
 #include <thread>
 
+#include "tests/options.h"
 #include "tests/random/trial.h"
 
 namespace espalier::random {
@@ -29,40 +29,15 @@ struct Options {
   std::string keep;
 };
 
-[[noreturn]] void bad_option(const std::string& text) {
-  std::cerr << "random-programs: " << text << "\n";
-  std::exit(2);
-}
-
-std::uint64_t number(const std::string& name, const std::string& text, std::uint64_t most) {
-  char* end = nullptr;
-  const unsigned long long value = std::strtoull(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || value < 1 || value > most) {
-    bad_option(name + " is '" + text + "'; expected a number from 1 to " + std::to_string(most));
-  }
-  return value;
-}
-
-Options parse(int argc, char** argv) {
+Options parse(const std::vector<std::string>& words) {
+  const testing::Options given("random-programs", words,
+                               {"--first", "--seeds", "--accepted", "--threads", "--keep"});
   Options options;
-  for (int k = 1; k < argc; k += 2) {
-    const std::string name = argv[k];
-    if (k + 1 == argc) bad_option(name + " needs a value");
-    const std::string value = argv[k + 1];
-    if (name == "--first") {
-      options.first = number(name, value, 1ull << 40);
-    } else if (name == "--seeds") {
-      options.seeds = number(name, value, 1ull << 30);
-    } else if (name == "--accepted") {
-      options.accepted = number(name, value, 1ull << 30);
-    } else if (name == "--threads") {
-      options.threads = static_cast<unsigned>(number(name, value, 64));
-    } else if (name == "--keep") {
-      options.keep = value;
-    } else {
-      bad_option(name + " is unknown; see the head of tests/random/campaign.cc");
-    }
-  }
+  given.read("--first", options.first, 1, 1ull << 40);
+  given.read("--seeds", options.seeds, 1, 1ull << 30);
+  given.read("--accepted", options.accepted, 1, 1ull << 30);
+  given.read("--threads", options.threads, 1, 64);
+  options.keep = given.text("--keep");
   return options;
 }
 
@@ -186,7 +161,7 @@ void tell_wrong(const Options& options, const Trial& trial, const std::string& w
     std::ofstream file(place, std::ios::binary);
     file.write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
-    if (!file) bad_option("cannot write '" + place + "'");
+    if (!file) throw std::runtime_error("cannot write '" + place + "'");
   }
   std::fprintf(stderr, "WRONG seed %llu, %s%s: %s; verifier: %s %s\n", big(trial.seed),
                trial.name.c_str(), what.c_str(),
@@ -286,5 +261,5 @@ int run(const Options& options) {
 }  // namespace espalier::random
 
 int main(int argc, char** argv) {
-  return espalier::random::run(espalier::random::parse(argc, argv));
+  return espalier::random::run(espalier::random::parse({argv + 1, argv + argc}));
 }

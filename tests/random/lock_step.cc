@@ -7,31 +7,21 @@
 namespace espalier::random {
 namespace {
 
-// The origin of the data that a block combines: in their order, rank + 1, one nibble per rank; if
-// the order does not count, how often each rank is in it, one nibble per rank. Length 0: never
-// written.
-struct Datum {
-  std::uint64_t ranks = 0;
-  std::uint32_t length = 0;
-  std::int32_t segment = -1, block = -1;  // in an all-to-all, segment: the receiver
-  friend bool operator==(const Datum&, const Datum&) = default;
-};
+using mutation::Data;
 
 class LockStep {
  public:
   LockStep(const std::vector<NodeEvents>& nodes, InPlace in_place)
       : nodes_(nodes),
-        common_(*nodes[0].program),
+        common_(mutation::contract_of(*nodes[0].program)),
         blocks_(nodes[0].blocks),
-        ordered_(!common_.needs_commutative),
-        barrier_(common_.collective == Collective::kBarrier),
         memory_(nodes.size()),
         channels_(nodes.size() * nodes.size()) {
     const auto places = static_cast<std::size_t>(common_.segments * blocks_);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       memory_[i].caller.resize(places);
       memory_[i].scratch.resize(nodes[i].program->scratch_blocks);
-      memory_[i].heard = std::uint64_t{1} << i;
+      memory_[i].heard = mutation::Contract::arrival(static_cast<std::int64_t>(i));
       memory_[i].aliased = in_place == InPlace::kYes;
       if (in_place == InPlace::kYes) fill(i);
     }
@@ -60,22 +50,17 @@ class LockStep {
 
  private:
   struct NodeMemory {
-    std::vector<Datum> caller, scratch;  // `caller`: the output; in place the input, too
-    std::uint64_t heard = 0;             // barrier: ranks known to have arrived, one bit each
+    std::vector<Data> caller, scratch;  // `caller`: the output; in place the input, too
+    std::uint64_t heard = 0;            // barrier: ranks known to have arrived, one bit each
     bool aliased = false;
   };
   // The data sent over a link, in order. Both ends agree on every message's length.
   struct Channel {
-    std::vector<Datum> data;
+    std::vector<Data> data;
     std::size_t received = 0;
   };
   Channel& channel_of(std::size_t from, std::size_t to) {
     return channels_[from * nodes_.size() + to];
-  }
-
-  [[nodiscard]] Datum own(std::size_t at, std::int32_t segment, std::int32_t block) const {
-    if (barrier_) return {std::uint64_t{1} << at, 1, segment, block};
-    return {ordered_ ? at + 1 : std::uint64_t{1} << (4 * at), 1, segment, block};
   }
 
   // In place: puts the input into the output's memory.
@@ -86,12 +71,12 @@ class LockStep {
          ++segment) {
       for (std::int64_t block = 0; block < blocks_; ++block) {
         memory_[at].caller[static_cast<std::size_t>(segment * blocks_ + block)] =
-            own(at, static_cast<std::int32_t>(segment), static_cast<std::int32_t>(block));
+            common_.own(static_cast<std::int64_t>(at), segment, block);
       }
     }
   }
 
-  Datum& cell(std::size_t at, const Memory& place, std::int32_t part) {
+  Data& cell(std::size_t at, const Memory& place, std::int32_t part) {
     NodeMemory& node = memory_[at];
     if (place.buffer == Buffer::kScratch) {
       return node.scratch[static_cast<std::size_t>(place.slot + part)];
@@ -100,30 +85,19 @@ class LockStep {
     return node.caller[static_cast<std::size_t>(position)];
   }
 
-  Datum load(std::size_t at, const Memory& place, std::int32_t part) {
+  Data load(std::size_t at, const Memory& place, std::int32_t part) {
     if (place.buffer == Buffer::kInput) {
       const auto [first, end] = given_segments(*nodes_[at].program, Buffer::kOutput);
       const std::int32_t segment = place.segment + part;
       const bool shared = memory_[at].aliased && segment >= first && segment < end;
-      if (!shared) return own(at, segment, place.block);
+      if (!shared) return common_.own(static_cast<std::int64_t>(at), segment, place.block);
     }
     return cell(at, place, part);
   }
 
-  void store(std::size_t at, const Memory& place, std::int32_t part, const Datum& datum) {
+  void store(std::size_t at, const Memory& place, std::int32_t part, const Data& datum) {
     cell(at, place, part) = datum;
-    if (barrier_ && datum.length > 0) memory_[at].heard |= datum.ranks;
-  }
-
-  [[nodiscard]] Datum combined(const Datum& left, const Datum& right) const {
-    if (left.length == 0 || right.length == 0) return {};
-    if (barrier_) return {left.ranks | right.ranks, 1, 0, 0};
-    const bool usable = left.segment == right.segment && left.block == right.block &&
-                        left.length + right.length <= 15;
-    if (!usable) return {};
-    const std::uint64_t ranks =
-        ordered_ ? left.ranks << (4 * right.length) | right.ranks : left.ranks + right.ranks;
-    return {ranks, left.length + right.length, left.segment, left.block};
+    if (common_.is_barrier() && datum.length > 0) memory_[at].heard |= datum.ranks;
   }
 
   // A step's sends read, then its receives write, then its operations run.
@@ -146,8 +120,8 @@ class LockStep {
   void operate(std::size_t at, const Event& event) {
     results_.clear();
     for (std::int32_t part = 0; part < event.into.segment_count; ++part) {
-      Datum datum = load(at, event.a, part);
-      if (event.b.buffer != 0) datum = combined(datum, load(at, event.b, part));
+      Data datum = load(at, event.a, part);
+      if (event.b.buffer != 0) datum = common_.combined(datum, load(at, event.b, part));
       results_.push_back(datum);
     }
     for (std::int32_t part = 0; part < event.into.segment_count; ++part) {
@@ -155,42 +129,19 @@ class LockStep {
     }
   }
 
-  [[nodiscard]] Datum wanted(std::size_t at, std::int64_t segment, std::int64_t block) const {
-    auto first = std::int64_t{0}, last = static_cast<std::int64_t>(common_.ranks) - 1;
-    std::int64_t carried = segment;
-    const auto me = static_cast<std::int64_t>(at);
-    switch (common_.collective) {
-      case Collective::kBroadcast:
-      case Collective::kScatter: first = last = common_.root; break;
-      case Collective::kScan: last = me; break;
-      case Collective::kExscan: last = me - 1; break;
-      case Collective::kAllToAll: carried = me; [[fallthrough]];
-      case Collective::kGather:
-      case Collective::kAllgather: first = last = segment; break;
-      default: break;
-    }
-    Datum datum{0, static_cast<std::uint32_t>(last - first + 1), static_cast<std::int32_t>(carried),
-                static_cast<std::int32_t>(block)};
-    for (std::int64_t rank = first; rank <= last; ++rank) {
-      const std::uint64_t one = own(static_cast<std::size_t>(rank), 0, 0).ranks;
-      datum.ranks = ordered_ ? datum.ranks << 4 | one : datum.ranks + one;
-    }
-    return datum;
-  }
-
   [[nodiscard]] std::string wrong_result() const {
-    for (std::size_t i = 0; i < common_.ranks; ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(common_.ranks); ++i) {
+      const auto me = static_cast<std::int64_t>(i);
       const auto who = [&] { return "rank " + std::to_string(i); };
-      if (barrier_) {
-        if (memory_[i].heard == (std::uint64_t{1} << common_.ranks) - 1) continue;
+      if (common_.is_barrier()) {
+        if (memory_[i].heard == common_.all_arrivals()) continue;
         return who() + " ends before it has heard of all";
       }
       const auto [first, end] = given_segments(*nodes_[i].program, Buffer::kOutput);
       for (std::int64_t place = first * blocks_; place < end * blocks_; ++place) {
         const std::int64_t segment = place / blocks_, block = place % blocks_;
-        if (memory_[i].caller[static_cast<std::size_t>(place)] == wanted(i, segment, block)) {
-          continue;
-        }
+        const Data& found = memory_[i].caller[static_cast<std::size_t>(place)];
+        if (found == common_.wanted(me, segment, block)) continue;
         return who() + " ends with a wrong result in block " + std::to_string(block) +
                " of segment " + std::to_string(segment);
       }
@@ -199,12 +150,11 @@ class LockStep {
   }
 
   const std::vector<NodeEvents>& nodes_;
-  const espalier_Program& common_;
+  const mutation::Contract common_;
   std::int64_t blocks_;
-  bool ordered_, barrier_;
   std::vector<NodeMemory> memory_;
   std::vector<Channel> channels_;
-  std::vector<Datum> results_;  // of one operation
+  std::vector<Data> results_;  // of one operation
 };
 
 }  // namespace

@@ -9,16 +9,13 @@ collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where
 collectives_test.py [--whole] --only NAME[,NAME...] [--providers mem,tcp] says what it runs and how long that took, and
 runs nothing else: NAME is a collective (scan) or one with an algorithm (scan/chain)
 """
-import json
-import pathlib
 import sys
 import time
 import unittest
 
 import espalier
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from sample import sampled  # noqa: E402
+from espalier import COMBINE, PER_RANK, ROOTED, offers
+from sample import sampled
 
 
 def option(name):
@@ -34,16 +31,9 @@ def option(name):
 ONLY = option("--only")
 WHOLE = "--whole" in sys.argv
 PROVIDERS = option("--providers") or (["mem", "tcp"] if WHOLE else [])
-PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
-COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
-ROOTED = {"broadcast", "reduce", "scatter", "gather"}
 RANKS = 16
 MIB = 1 << 20
 TOGETHER, ONE_EACH = 8, 8
-
-
-def offers():
-    return json.loads(espalier.call("list", "--format", "json").stdout)
 
 
 def chosen():
@@ -64,27 +54,19 @@ def sizes(collective):
     return [1, 65537]
 
 
-def has_routers(offer):
-    return offer["routers"]
-
-
 def topology(offer):
-    if has_routers(offer):
+    if offer["routers"]:
         return "fattree:k=4,h=2,c=1"
     if offer["needs_odd_ranks"]:
         return "complete:15"
     if offer["algorithm"] == "fractional-mesh":
         return "mesh:2x4"  # there is a known embedding, with root 0
-    if offer["topologies"] == "hosts:HxR":
-        return "hosts:4x4"
-    if offer["topologies"] in ("mesh:RxC", "meshes, tori and rings"):
-        return "mesh:4x4"
-    if offer["topologies"] in ("tori and rings", "tori, rings and hypercubes"):
-        return "torus:4x4"
-    return "crossbar:4x4" if "crossbar" in offer["topologies"] else f"complete:{RANKS}"
+    kinds = {"hosts:HxR": "hosts:4x4", "mesh:RxC": "mesh:4x4", "meshes, tori and rings": "mesh:4x4", "tori and rings": "torus:4x4",
+             "tori, rings and hypercubes": "torus:4x4"}
+    return "crossbar:4x4" if "crossbar" in offer["topologies"] else kinds.get(offer["topologies"], f"complete:{RANKS}")
 
 
-class Collectives(unittest.TestCase):
+class Collectives(espalier.Case):
     runs = 0
 
     @classmethod
@@ -105,9 +87,8 @@ class Collectives(unittest.TestCase):
         together = self.together()
         if together > 1:
             words = (*words, "--nodes-per-process", together)
-        status, found, error = espalier.run(
-            "--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"], "--root", root,
-            "--provider", provider, "--bytes", ",".join(map(str, listed)), "--deadline", 60000, *words)
+        status, found, error = espalier.run(*espalier.what(topology(offer), name, offer["algorithm"]), "--root", root, "--provider",
+                                            provider, "--bytes", ",".join(map(str, listed)), "--deadline", 60000, *words)
         where = f"{name} by {offer['algorithm']}, root {root}, {provider} {words}: {error}"
         self.assertEqual(status, 0, where)
         self.assertTrue(found["right"], where)
@@ -118,7 +99,7 @@ class Collectives(unittest.TestCase):
                "exscan": set(range(1, ranks))}.get(name, set(range(ranks)))
         for run in found["runs"]:
             self.assertEqual({rank["rank"] for rank in run["ranks"] if rank.get("right")}, got, where)
-            nodes = ranks + (5 if has_routers(offer) else 0)
+            nodes = ranks + (5 if offer["routers"] else 0)
             self.assertEqual(len({node["pid"] for node in run["ranks"] + run["routers"]}), -(-nodes // together), where)
         return found
 
@@ -143,11 +124,10 @@ class Collectives(unittest.TestCase):
             for root in (0, 5) if offer["collective"] == "reduce" and offer["algorithm"] != "fractional-mesh" else (0,):
                 provider = self.providers()[0]
                 with self.subTest(collective=offer["collective"], algorithm=offer["algorithm"], root=root):
-                    words = ["--topology", topology(offer), "--collective", offer["collective"], "--algorithm",
-                             offer["algorithm"], "--root", root, "--provider", provider, "--op", "affine", "--bytes",
-                             "8,4096"]
                     if offer["needs_commutative"]:
-                        status, _, error = espalier.run(*words, "--nodes-per-process", self.together())
+                        words = espalier.what(topology(offer), offer["collective"], offer["algorithm"])
+                        status, _, error = espalier.run(*words, "--root", root, "--provider", provider, "--op", "affine", "--bytes",
+                                                        "8,4096", "--nodes-per-process", self.together())
                         self.assertIn(status, (0, 2), error)
                         if status == 2:
                             self.assertIn("does not commute", error)
@@ -165,10 +145,9 @@ class Collectives(unittest.TestCase):
                 continue
             for provider in self.providers():
                 with self.subTest(collective=name, algorithm=offer["algorithm"], provider=provider):
-                    words = ["--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"],
-                             "--provider", provider, "--counts", "random:3:5000", "--repeat", 2,
-                             "--nodes-per-process", self.together()]
-                    status, found, error = espalier.run(*words, "--deadline", 60000)
+                    words = espalier.what(topology(offer), name, offer["algorithm"])
+                    status, found, error = espalier.run(*words, "--provider", provider, "--counts", "random:3:5000", "--repeat", 2,
+                                                        "--nodes-per-process", self.together(), "--deadline", 60000)
                     if status == 2 and name == "all-to-all":
                         self.assertIn("passes parts on", error)
                         refused += 1
@@ -185,10 +164,8 @@ class Collectives(unittest.TestCase):
         by_name = {(offer["collective"], offer["algorithm"]): offer for offer in offers()}
         for run in (1, 3):
             self.check(by_name["broadcast", "fractional"], "mem", "--run-length", run, bytes=[100000])
-        status, found, error = espalier.run("--topology", "complete:16", "--collective", "broadcast", "--algorithm", "fractional",
-                                            "--provider", "mem", "--bytes", "8,8388608", "--deadline", 60000)
-        self.assertEqual(status, 0, error)
-        self.assertTrue(found["right"])
+        found = self.right(*espalier.what("complete:16", "broadcast", "fractional"), "--provider", "mem", "--bytes", "8,8388608",
+                           "--deadline", 60000)
         self.assertEqual(found["algorithm"], "fractional")
         self.assertEqual([one["runs"][0]["bytes"] for one in found["schedules"]], [8, 8388608])
         self.assertIn("fractional, run length 1, chosen for 8 bytes", found["schedules"][0]["chosen"])
@@ -204,7 +181,7 @@ class Collectives(unittest.TestCase):
                 self.check(by_name[collective, "knomial"], "mem", *words, *operator, root=5, bytes=[5000])
 
     def test_routers_are_nodes_with_names(self):
-        offer = next(offer for offer in offers() if offer["collective"] == "allgather" and has_routers(offer))
+        offer = next(offer for offer in offers() if offer["collective"] == "allgather" and offer["routers"])
         found = self.check(offer, "tcp", bytes=[3000])
         routers = found["runs"][0]["routers"]
         self.assertEqual([router["router"] for router in routers], [16, 17, 18, 19, 20])
@@ -214,42 +191,34 @@ class Collectives(unittest.TestCase):
             self.assertNotIn("sha256", router)
 
 
-class Together(unittest.TestCase):
+class Together(espalier.Case):
     """Several nodes in one process and thread."""
 
     def test_nodes_share_processes(self):
         for provider in ("tcp", "mem"):
             for together in (5, 16):
                 with self.subTest(provider=provider, together=together):
-                    status, found, error = espalier.run(
-                        "--topology", "complete:16", "--collective", "allreduce", "--algorithm", "two-tree",
-                        "--provider", provider, "--bytes", "0,8,70000", "--nodes-per-process", together)
-                    self.assertEqual(status, 0, error)
+                    found = self.right(*espalier.what("complete:16", "allreduce", "two-tree"), "--provider", provider, "--bytes",
+                                       "0,8,70000", "--nodes-per-process", together)
                     pids = [rank["pid"] for rank in found["runs"][0]["ranks"]]
                     self.assertEqual(len(set(pids)), -(-16 // together))
                     self.assertTrue(all(pids[i] == pids[i - i % together] for i in range(16)))
 
     def test_ranks_with_their_routers(self):
-        status, found, error = espalier.run(
-            "--topology", "fattree:k=4,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf-multiport",
-            "--provider", "mem", "--bytes", "100000", "--nodes-per-process", 21)
-        self.assertEqual(status, 0, error)
+        found = self.right(*espalier.what("fattree:k=4,h=2,c=1", "broadcast", "leaf-multiport"), "--provider", "mem", "--bytes", "100000",
+                           "--nodes-per-process", 21)
         run = found["runs"][0]
         self.assertEqual(len({node["pid"] for node in run["ranks"] + run["routers"]}), 1)
 
     def test_many_nodes(self):
         for ranks, together in ((64, 16), (100, 50)):
-            status, found, error = espalier.run(
-                "--topology", f"complete:{ranks}", "--collective", "broadcast", "--algorithm", "two-tree", "--provider",
-                "mem", "--bytes", "8,100000", "--nodes-per-process", together)
-            self.assertEqual(status, 0, error)
+            found = self.right(*espalier.what(f"complete:{ranks}", "broadcast", "two-tree"), "--provider", "mem", "--bytes", "8,100000",
+                               "--nodes-per-process", together)
             self.assertEqual(len(found["runs"][0]["ranks"]), ranks)
 
     def test_a_killed_process_is_all_its_nodes(self):
-        status, found, error = espalier.run(
-            "--topology", "complete:16", "--collective", "broadcast", "--algorithm", "two-tree", "--provider", "mem",
-            "--bytes", 4096, "--back-to-back", 100_000_000, "--deadline", 2000, "--nodes-per-process", 4, "--kill",
-            "9@300")
+        status, found, error = espalier.run(*espalier.what("complete:16", "broadcast", "two-tree"), "--provider", "mem", "--bytes", 4096,
+                                            "--back-to-back", 100_000_000, "--deadline", 2000, "--nodes-per-process", 4, "--kill", "9@300")
         self.assertEqual(status, 1, error)
         causes = set()
         for rank in found["runs"][0]["ranks"]:
@@ -270,9 +239,8 @@ class Routers(unittest.TestCase):
     """A killed or stopped router is detected like a rank. Without it the tree falls into parts: one cause in each."""
 
     def check(self, provider, disturbance, victim):
-        status, found, error = espalier.run(
-            "--topology", "fattree:k=4,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--provider",
-            provider, "--bytes", 4096, "--back-to-back", 100_000_000, "--deadline", 2000, disturbance, f"{victim}@500")
+        status, found, error = espalier.run(*espalier.what("fattree:k=4,h=2,c=1", "broadcast", "leaf"), "--provider", provider, "--bytes",
+                                            4096, "--back-to-back", 100_000_000, "--deadline", 2000, disturbance, f"{victim}@500")
         self.assertEqual(status, 1, error)
         run = found["runs"][0]
         for node in run["ranks"] + run["routers"]:

@@ -1,14 +1,11 @@
 """The checks of a run of which one node is killed or stopped, for the tests of this folder."""
-import unittest
-
 import espalier
-import signals
+from processes import HANG_S
 
 DEADLINE = 2.0  # s
-HANG_S = signals.HANG_S
 
 
-class Disturbed(unittest.TestCase):
+class Disturbed(espalier.Case):
     # Whether the others must end within twice the deadline, for which they need processors that nobody else keeps busy. In virtual time
     # they always must (collectives/simulation/failures_test.cc).
     in_time = False
@@ -19,9 +16,9 @@ class Disturbed(unittest.TestCase):
         Runs routed, or hop by hop on the links of a mesh that stays connected without the victim.
         """
         where = ["--topology", mesh, "--links", "hop-by-hop"] if mesh else ["--topology", f"complete:{ranks}"]
-        status, found, error = espalier.run(
-            *where, "--collective", collective, "--algorithm", "two-tree", "--provider", provider, "--bytes", size, "--back-to-back", 100_000_000, "--deadline", int(DEADLINE * 1000), disturbance,
-            f"{victim}@{after_ms}", *more)
+        status, found, error = espalier.run(*where, "--collective", collective, "--algorithm", "two-tree", "--provider", provider, "--bytes", size,
+                                            "--back-to-back", 100_000_000, "--deadline", int(DEADLINE * 1000), disturbance,
+                                            f"{victim}@{after_ms}", *more)
         self.assertEqual(status, 1, error)
         self.assertIsNotNone(found, error)
         nodes = found["runs"][0]["ranks"]

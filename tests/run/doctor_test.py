@@ -2,9 +2,7 @@
 """espalier doctor: which providers serve, what the host has, what to do about a problem; and the provider that FI_PROVIDER names."""
 import json
 import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
 import espalier
@@ -13,13 +11,17 @@ import espalier
 SHM = ("a peer that is stopped or killed can block all processes that share its memory", "use mem, which joins the processes of one host")
 
 
-def doctor(*words, before=(), node=espalier.NODE, **variables):
+def call(*words, before=(), node=espalier.NODE, **variables):
     environment = {name: value for name, value in os.environ.items() if name != "FI_PROVIDER"} | variables
-    return subprocess.run([*before, espalier.COMMAND, "doctor", "--node-binary", node, *words], capture_output=True, text=True,
-                          env=environment, stdin=subprocess.DEVNULL)
+    return subprocess.run([*before, espalier.COMMAND, *words, "--node-binary", node], capture_output=True, text=True, env=environment,
+                          stdin=subprocess.DEVNULL)
 
 
-class Doctor(unittest.TestCase):
+def doctor(*words, **more):
+    return call("doctor", *words, **more)
+
+
+class Doctor(espalier.FolderTest):
     def report(self, *words, status=0, **more):
         done = doctor("--format", "json", *words, **more)
         self.assertEqual(done.returncode, status, done.stderr)
@@ -48,16 +50,16 @@ class Doctor(unittest.TestCase):
 
     def test_library_of_the_mpi_abi(self):
         """The library that the system's link leads to; no line if no library has the ABI, or it ends the process."""
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "libmpi_abi.so.1").symlink_to(os.environ["ESPALIER_OTHER_ABI"])
-            for version, row in (("Open MPI v6.0.0rc2, package: Debian", "Open MPI v6.0.0rc2"),
-                                 ("MPICH Version:      5.0.2\nMPICH Release date: May", "MPICH Version: 5.0.2")):
-                _, facts, _ = self.report(LD_LIBRARY_PATH=folder, OTHER_ABI_VERSION=version)
-                self.assertEqual(facts["libmpi_abi.so.1"]["value"], row)
-            self.assertNotIn("libmpi_abi.so.1", self.report(LD_LIBRARY_PATH=folder)[1])
-            pathlib.Path(folder, "libmpi_abi.so.1").unlink()
-            pathlib.Path(folder, "libmpi_abi.so.1").write_text("no library")
-            self.assertNotIn("libmpi_abi.so.1", self.report(LD_LIBRARY_PATH=folder)[1])
+        library = self.path / "libmpi_abi.so.1"
+        library.symlink_to(os.environ["ESPALIER_OTHER_ABI"])
+        for version, row in (("Open MPI v6.0.0rc2, package: Debian", "Open MPI v6.0.0rc2"),
+                             ("MPICH Version:      5.0.2\nMPICH Release date: May", "MPICH Version: 5.0.2")):
+            _, facts, _ = self.report(LD_LIBRARY_PATH=str(self.path), OTHER_ABI_VERSION=version)
+            self.assertEqual(facts[library.name]["value"], row)
+        self.assertNotIn(library.name, self.report(LD_LIBRARY_PATH=str(self.path))[1])
+        library.unlink()
+        library.write_text("no library")
+        self.assertNotIn(library.name, self.report(LD_LIBRARY_PATH=str(self.path))[1])
 
     def test_text(self):
         done = doctor()
@@ -84,9 +86,7 @@ class Doctor(unittest.TestCase):
         for words, node, text in ((("--provider", "carrier-pigeon"), espalier.NODE,
                                    'provider "carrier-pigeon": libfabric has no such provider; expected one of: '),
                                   (("--format", "xml"), espalier.NODE, "xml"), ((), "/no/such", "cannot run '/no/such'")):
-            done = doctor(*words, node=node)
-            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
-            self.assertIn(text, done.stderr)
+            self.refused(doctor(*words, node=node), text)
         done = doctor(node="/bin/false")
         self.assertEqual((done.returncode, done.stderr), (1, "espalier: /bin/false --providers failed: exit status 1\n"))
         done = doctor(node="/bin/echo")
@@ -130,9 +130,8 @@ class Doctor(unittest.TestCase):
         self.assertIn("shared memory counts as a file", providers["mem"]["problem"])
         self.assertIn("mem cannot serve", facts["file size"]["problem"])
         self.assertEqual(doctor("--provider", "mem", before=small_files).returncode, 1)
-        with tempfile.TemporaryDirectory() as empty:
-            _, facts, _ = self.report(PATH=empty)
-            self.assertIn("slurm-client", facts["srun"]["what_to_do"])
+        _, facts, _ = self.report(PATH=str(self.path))
+        self.assertIn("slurm-client", facts["srun"]["what_to_do"])
         if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
             self.skipTest("no network namespaces here")
         done = doctor("--format", "json", before=["unshare", "-n"])
@@ -140,39 +139,28 @@ class Doctor(unittest.TestCase):
         self.assertEqual(facts["interfaces"]["problem"], "other hosts cannot reach this one")
 
 
-class Chosen(unittest.TestCase):
+class Chosen(espalier.FolderTest):
     """The provider of run, measure and tune, without --provider and with it."""
 
-    def call(self, *words, **variables):
-        environment = {name: value for name, value in os.environ.items() if name != "FI_PROVIDER"} | variables
-        return subprocess.run([espalier.COMMAND, *words, "--node-binary", espalier.NODE], capture_output=True, text=True, env=environment,
-                              stdin=subprocess.DEVNULL)
-
     def test_run(self):
-        what = ["run", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "chain", "--bytes", "8"]
+        what = ["run", *espalier.what("complete:2", "broadcast", "chain"), "--bytes", "8"]
         for variables, words, provider in (({}, (), "tcp"), ({"FI_PROVIDER": "mem"}, (), "mem"),
                                            ({"FI_PROVIDER": "udp"}, ("--provider", "mem"), "mem"), ({"FI_PROVIDER": "tcp"}, ("--provider", "tcp"), "tcp"),
                                            ({"FI_PROVIDER": "^udp"}, (), "tcp"), ({"FI_PROVIDER": "tcp"}, (), "tcp"),
                                            ({"FI_PROVIDER": "udp,shm,tcp"}, (), "tcp")):
-            done = self.call(*what, *words, **variables)
+            done = call(*what, *words, **variables)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f", over {provider};", done.stdout)
 
     def test_contradictions(self):
-        with tempfile.TemporaryDirectory() as folder:
-            model = pathlib.Path(folder) / "m"
-            for command in (["run"], ["measure"], ["tune", "--topology", "complete:2", "--model", model, "-o", model]):
-                done = self.call(*command, "--provider", "verbs", FI_PROVIDER="tcp")
-                self.assertEqual((done.returncode, done.stdout), (2, ""))
-                self.assertEqual(done.stderr, 'espalier: FI_PROVIDER=tcp hides the provider "verbs" from libfabric; expected provider "tcp", '
-                                 "or FI_PROVIDER unset\n")
-                refusal = f'provider "shm": {SHM[0]}; expected {SHM[1].removeprefix("use ")}\n'
-                for words, variables, prefix in ((("--provider", "shm"), {}, ""), ((), {"FI_PROVIDER": "shm"}, "FI_PROVIDER=shm: ")):
-                    done = self.call(*command, *words, **variables)
-                    self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"espalier: {prefix}{refusal}"))
-                done = self.call(*command, FI_PROVIDER="udp")
-                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
-                self.assertIn('provider "udp": it has no reliable datagram endpoints', done.stderr)
+        model = self.path / "m"
+        for command in (["run"], ["measure"], ["tune", "--topology", "complete:2", "--model", model, "-o", model]):
+            refusal = f'provider "shm": {SHM[0]}; expected {SHM[1].removeprefix("use ")}\n'
+            for words, name, text in (
+                    (("--provider", "verbs"), "tcp", 'espalier: FI_PROVIDER=tcp hides the provider "verbs" from libfabric; expected provider '
+                     '"tcp", or FI_PROVIDER unset\n'), (("--provider", "shm"), None, f"espalier: {refusal}"),
+                    ((), "shm", f"espalier: FI_PROVIDER=shm: {refusal}"), ((), "udp", 'provider "udp": it has no reliable datagram endpoints')):
+                self.refused(call(*command, *words, **({"FI_PROVIDER": name} if name else {})), text)
 
 
 if __name__ == "__main__":

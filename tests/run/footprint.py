@@ -12,38 +12,26 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 import communicators  # noqa: E402
 import espalier  # noqa: E402
+import processes  # noqa: E402
 
-WORDS = [espalier.COMMAND, "run", "--topology", "mesh:8x8", "--collective", "broadcast", "--algorithm", "two-tree",
-         "--deadline", "60000", "--bytes", "1", "--node-binary", espalier.NODE]
+WORDS = [espalier.COMMAND, "run", *espalier.what("mesh:8x8", "broadcast", "two-tree"), "--deadline", "60000", "--bytes", "1",
+         "--node-binary", espalier.NODE]
 MIB = 1 << 20
-
-
-def children(parent):
-    """The processes of nodes that `parent` has started."""
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            is_node = (process / "comm").read_text().strip() == "espalier-node"
-            if is_node and int((process / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
-                yield process
-        except (FileNotFoundError, ProcessLookupError):
-            pass
 
 
 def measure(words):
     """(processes, bytes of all their memory), while they run."""
     run = subprocess.Popen([*words, "--back-to-back", "1000000000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    processes = []
-    while not processes or not all("memfd:espalier" in (process / "maps").read_text() for process in processes):
+    while not (nodes := processes.nodes(run.pid)) or not all(map(processes.has_memory, nodes)):
         time.sleep(0.5)
-        processes = list(children(run.pid))
-    time.sleep(2)  # the collective's memory is mapped: it is about to run
+    time.sleep(2)  # it is about to run
     memory = 0
-    for process in processes:
-        lines = (process / "smaps_rollup").read_text().splitlines()
+    for node in nodes:
+        lines = processes.read(node, "smaps_rollup").splitlines()
         memory += next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
     run.terminate()
     run.wait()
-    return len(processes), memory
+    return len(nodes), memory
 
 
 def part():
@@ -62,8 +50,8 @@ def part():
         begin = time.monotonic()
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - begin
-        processes, memory = measure(words)
-        yield f"| {links} | {provider} | {together} | {processes} | {memory / MIB:.0f} | {seconds:.1f} |"
+        count, memory = measure(words)
+        yield f"| {links} | {provider} | {together} | {count} | {memory / MIB:.0f} | {seconds:.1f} |"
 
 
 def main(page):

@@ -1,97 +1,54 @@
 #!/usr/bin/python3
 """Ranks on other hosts and on bare metal, behind gateways: every collective, kills, disagreements, lost frames. The boards here are the
 bare-metal node as a process of this host (espalier-bare-hosted); tests/hil runs the same on emulated ones."""
-import json
 import os
 import pathlib
 import random
-import select
 import signal
-import socket
 import subprocess
 import tempfile
-import threading
-import time
 import unittest
 
-import disturbed
 import espalier
+import processes
+import wire
 
 GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(espalier.ROOT / "build/firmware/gateway/espalier-gateway"))
 HOSTED = os.environ.get("ESPALIER_BARE_HOSTED", str(espalier.ROOT / "build/firmware/bare/espalier-bare-hosted"))
+REMOTE = f"5,6={GATEWAY} --node-command 'sh -c \"cd /; exec {espalier.NODE} --stdio\"'"
 BOARD = espalier.ROOT / "boards/mps2-an385"
-COLLECTIVES = [("broadcast", "two-tree"), ("reduce", "two-tree"), ("allreduce", "two-tree"), ("scan", "two-tree"), ("exscan", "chain"),
-               ("scatter", "binomial"), ("gather", "binomial"), ("allgather", "ring"), ("reduce-scatter", "ring"),
-               ("all-to-all", "pairwise"), ("barrier", "dissemination")]
 
 
-class Wire:
-    """Joins two unix datagram sockets, badly: frames get lost, come twice, overtake each other, are damaged."""
+class BadWire(wire.Wire):
+    """Frames get lost, come twice, overtake each other, are damaged."""
 
-    def __init__(self, ends, seed):
-        self.random = random.Random(seed)
-        self.sockets = []
-        for path, _ in ends:
-            self.sockets.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-            self.sockets[-1].bind(str(path))
-        self.others = [str(other) for _, other in ends]
-        self.lost = self.frames = 0
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.carry)
-        self.thread.start()
+    def __init__(self, ends):
+        self.random, self.lost, self.held = random.Random(1), 0, [None, None]
+        super().__init__(ends)
 
-    def carry(self):
-        held = [None, None]
-        while not self.ended.is_set():
-            for ready in select.select(self.sockets, [], [], 0.05)[0]:
-                side = self.sockets.index(ready)
-                frame = bytearray(ready.recv(65536))
-                self.frames += 1
-                fate = self.random.random()
-                send = [frame]
-                if fate < 0.03:
-                    self.lost += 1
-                    send = []
-                elif fate < 0.05:
-                    send = [frame, frame]
-                elif fate < 0.07:
-                    held[side], send = frame, [held[side]] if held[side] else []
-                elif fate < 0.08:
-                    frame[self.random.randrange(len(frame))] ^= 1 << self.random.randrange(8)
-                for each in send:
-                    try:
-                        self.sockets[1 - side].sendto(each, self.others[1 - side])
-                    except OSError:
-                        pass  # the receiver has not started, or has ended
-
-    def end(self):
-        self.ended.set()
-        self.thread.join()
-        for each in self.sockets:
-            each.close()
+    def carry(self, side, frame):
+        frame = bytearray(frame)
+        fate = self.random.random()
+        send = [frame]
+        if fate < 0.03:
+            self.lost += 1
+            send = []
+        elif fate < 0.05:
+            send = [frame, frame]
+        elif fate < 0.07:
+            self.held[side], send = frame, [self.held[side]] if self.held[side] else []
+        elif fate < 0.08:
+            frame[self.random.randrange(len(frame))] ^= 1 << self.random.randrange(8)
+        for each in send:
+            self.send(side, each)
 
 
-class Boards(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(dir="/tmp")
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
+class Boards(espalier.FolderTest):
     def flash(self, board, *schedules, node=None, description=BOARD):
         """A flash that boots these schedules' programs of the node. description: of the board."""
         flash = self.path / f"{board}.flash"
         flash.unlink(missing_ok=True)
-        image = self.path / "image"
-        for words in (["build", *schedules, "--board", description, "--node", board if node is None else node, "--release", "1.0.0",
-                       "-o", image],
-                      ["install", image, "--board", description, "--flash", flash, "--unsigned", "--confirmed"]):
-            done = espalier.call("image", *words)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            if words[0] == "install":
-                image.unlink()
-        return flash
+        espalier.make_flash(flash, schedules, description, board if node is None else node)
 
     def start(self, boards, wired=False, keys=("", "")):
         """The words of --start for these boards. wired: gateway and board address the two ends of a Wire instead of each other. keys:
@@ -102,12 +59,12 @@ class Boards(unittest.TestCase):
         return ["--start", f"{boards}={GATEWAY} --device unix:{at}/g%r,{at}/{board} --console {at}/console-%r {of_gateway} --start '"
                 f"{HOSTED} {of_board} --device unix:{at}/b%r,{at}/{gateway} --flash {at}/%r.flash --unsigned'"]
 
-    def compile(self, collective, algorithm, ranks=8, root=0):
-        return espalier.compile(self.path / f"{collective}.esp", f"complete:{ranks}", collective, algorithm, root)
+    def compile(self, collective, ranks=8):
+        return espalier.compile(self.path / f"{collective}.esp", f"complete:{ranks}", collective, espalier.COLLECTIVES[collective])
 
     def test_every_collective(self):
         """Eight ranks, four of them boards; logs and results as without boards."""
-        files = {collective: self.compile(collective, algorithm) for collective, algorithm in COLLECTIVES}
+        files = {collective: self.compile(collective) for collective in espalier.COLLECTIVES}
         for board in (1, 4, 5, 6):
             self.flash(board, *files.values())
         for at, (collective, file) in enumerate(files.items()):
@@ -116,12 +73,9 @@ class Boards(unittest.TestCase):
                 words = [file, "--bytes", "0" if collective == "barrier" else "8,4000,24000", "--deadline", 20000, "--provider", provider]
                 ends = []
                 for name, start in (("boards", self.start("1,4-6")), ("hosts", [])):
-                    out = [word for what in espalier.kept(collective) for word in (f"--{what}", self.path / (name + what))]
-                    status, found, error = espalier.run(*words, *start, *out)
-                    self.assertEqual(status, 0, f"{error}{found}")
-                    self.assertTrue(found["right"])
-                    ends.append({path.name: path.read_bytes() for what in espalier.kept(collective)
-                                 for path in (self.path / (name + what)).iterdir()})
+                    folder = self.path / f"{name}-{collective}"
+                    self.right(*words, *start, *espalier.keep(collective, folder))
+                    ends.append(espalier.contents(folder))
                 self.assertEqual(ends[0], ends[1])
         print(f"{len(files)} collectives over gateways", flush=True)
 
@@ -130,10 +84,8 @@ class Boards(unittest.TestCase):
         board = self.path / "board.textproto"
         board.write_text((BOARD / "board.textproto").read_text().replace("limits {", "limits { selections: 1"))
         file = self.path / "s.esp"
-        done = espalier.call("compile", "--topology", "complete:4", "--collective", "allreduce", "--board", board, "-o", file,
-                             "--format", "json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        rows = json.loads(done.stdout)["selection"]["rows"]
+        made = espalier.told("compile", "--topology", "complete:4", "--collective", "allreduce", "--board", board, "-o", file)
+        rows = made["selection"]["rows"]
         self.assertFalse(any(row["needs_commutative"] for row in rows), "then they are others for sum")
         above = rows[1]["from_bytes"]
         self.assertLess(above, 24000, "boards have room for the message")
@@ -143,120 +95,79 @@ class Boards(unittest.TestCase):
             results = []
             for name, start in (("boards", self.start("1,2")), ("hosts", [])):
                 folder = self.path / f"{name}-{size}"
-                status, found, error = espalier.run(file, "--bytes", size, "--deadline", 20000, *start, "--output", folder,
-                                                    "--events", folder)
-                self.assertEqual(status, 0, f"{error}{found}")
+                found = self.right(file, "--bytes", size, "--deadline", 20000, *start, *espalier.keep("allreduce", folder))
                 self.assertEqual(found["algorithm"], rows[0 if size < above else 1]["algorithm"])
-                results.append({path.name: path.read_bytes() for path in folder.iterdir()})
+                results.append(espalier.contents(folder))
             self.assertEqual(results[0], results[1])
 
     def test_hop_by_hop(self):
-        file = self.path / "m.esp"
-        self.assertEqual(espalier.call("compile", "--topology", "mesh:2x4", "--collective", "allreduce", "--algorithm", "chain",
-                                       "--links", "hop-by-hop", "-o", file).returncode, 0)
+        file = espalier.compile(self.path / "m.esp", "mesh:2x4", "allreduce", "chain", more=("--links", "hop-by-hop"))
         for board in (2, 5):
             self.flash(board, file)
         for provider in ("tcp", "mem"):
-            status, found, error = espalier.run(file, "--bytes", "24000", "--deadline", 20000, "--provider", provider, *self.start("2,5"))
-            self.assertEqual(status, 0, f"{error}{found}")
+            found = self.right(file, "--bytes", "24000", "--deadline", 20000, "--provider", provider, *self.start("2,5"))
             self.assertEqual(found["links"], "hop-by-hop")
 
-    def test_a_lost_board_is_named(self):
-        file = self.compile("allreduce", "two-tree")
+    def test_what_is_lost_is_named_by_boards_too(self):
+        """A board, and a host."""
+        file = self.compile("allreduce")
         for board in (3, 6):
             self.flash(board, file)
-        for how, says in (("--kill", "killed by signal 9"), ("--stop", "silent")):
-            with self.subTest(how=how):
+        for provider, how, lost, says in (("tcp", "--kill", 6, "killed by signal 9"), ("tcp", "--stop", 6, "silent"),
+                                          ("tcp", "--kill", 4, ""), ("mem", "--kill", 4, "")):
+            with self.subTest(provider=provider, how=how, lost=lost):
                 status, found, error = espalier.run(file, "--bytes", "4000", "--back-to-back", 1000000, "--deadline", 2000, how,
-                                                    "6@1500", *self.start("3,6"))
+                                                    f"{lost}@1500", "--provider", provider, *self.start("3,6"))
                 self.assertEqual(status, 1, error)
                 ranks = found["runs"][0]["ranks"]
-                self.assertIn(says, ranks[6]["status"])
-                self.assertIn("mps2-an385", ranks[6]["status"])
-                for rank in ranks[:6] + ranks[7:]:
-                    self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", 6), rank)
-                    self.assertLess(rank["after_disturbance_s"], disturbed.HANG_S, rank)
-
-    def test_a_lost_host_is_named_by_boards_too(self):
-        file = self.compile("allreduce", "two-tree")
-        for board in (3, 6):
-            self.flash(board, file)
-        for provider in ("tcp", "mem"):
-            status, found, error = espalier.run(file, "--bytes", "4000", "--back-to-back", 1000000, "--deadline", 2000, "--kill", "4@1500",
-                                                "--provider", provider, *self.start("3,6"))
-            self.assertEqual(status, 1, error)
-            ranks = found["runs"][0]["ranks"]
-            for rank in ranks[:4] + ranks[5:]:
-                self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", 4), rank)
+                self.assertIn(says, ranks[lost]["status"])
+                self.assertIn("mps2-an385" if lost == 6 else "", ranks[lost]["status"])
+                for rank in ranks[:lost] + ranks[lost + 1:]:
+                    self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", lost), rank)
+                    self.assertLess(rank["after_disturbance_s"], processes.HANG_S, rank)
 
     def test_a_board_ends_with_its_gateway(self):
-        file = self.compile("broadcast", "two-tree", 2)
+        file = self.compile("broadcast", 2)
         self.flash(1, file)
-        running = subprocess.Popen([espalier.COMMAND, "run", str(file), "--node-binary", espalier.NODE, "--bytes", "8",
-                                    "--back-to-back", "1000000000", *self.start("1")],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        words = espalier.run_words(file, "--bytes", 8, "--back-to-back", 1000000000, *self.start("1"))
+        running = subprocess.Popen([espalier.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            board = self.await_process(HOSTED, f"--flash {self.path}/1.flash")
-            os.kill(self.parent(board), signal.SIGKILL)
-            self.await_end(board)
+            def boards():
+                lines = f"{HOSTED}\0", f"--flash\0{self.path}/1.flash"
+                return list(processes.living(lambda pid: all(line in processes.read(pid, "cmdline") for line in lines)))
+            self.assertTrue(processes.wait_for(boards))
+            os.kill(processes.stat(boards()[0])[2], signal.SIGKILL)
+            self.assertTrue(processes.wait_for(lambda: not boards()))
         finally:
             running.terminate()
             running.wait()
 
-    @staticmethod
-    def processes():
-        for entry in pathlib.Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    yield int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                except OSError:
-                    pass
-
-    def await_process(self, program, words):
-        while True:
-            for pid, line in self.processes():
-                if line.startswith(program) and words in line:
-                    return pid
-            time.sleep(0.01)
-
-    @staticmethod
-    def parent(pid):
-        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-
-    def await_end(self, pid):
-        while any(other == pid for other, line in self.processes() if line):
-            time.sleep(0.01)
+    def over_a_bad_wire(self, file, **keys):
+        """Runs it on board 3 behind a wire that loses frames. Returns stderr."""
+        with BadWire([(self.path / "h3", self.path / "g3"), (self.path / "w3", self.path / "b3")]) as bad:
+            status, found, error = espalier.run(file, "--bytes", "24000", "--repeat", 10, "--deadline", 20000, *self.start("3", wired=True,
+                                                                                                                           **keys))
+            self.assertEqual(status, 0, f"{error}{found}")
+        self.assertGreater(bad.lost, 10)
+        return error
 
     def test_through_a_bad_wire(self):
-        file = self.compile("allreduce", "two-tree")
+        file = self.compile("allreduce")
         self.flash(3, file)
-        wire = Wire([(self.path / "h3", self.path / "g3"), (self.path / "w3", self.path / "b3")], 1)
-        try:
-            status, found, error = espalier.run(file, "--bytes", "24000", "--repeat", 10, "--deadline", 20000,
-                                                *self.start("3", wired=True))
-            self.assertEqual(status, 0, f"{error}{found}")
-        finally:
-            wire.end()
-        self.assertGreater(wire.lost, 10)
+        self.over_a_bad_wire(file)
 
     def test_what_does_not_fit_is_said(self):
-        file = self.compile("allreduce", "two-tree")
-        other = self.compile("broadcast", "two-tree")
+        file = self.compile("allreduce")
+        other = self.compile("broadcast")
         for what, flash, words, says in (
-                ("nothing to boot", lambda: (self.path / "3.flash").unlink(missing_ok=True), [], "no image boots"),
+                ("nothing to boot", lambda: (self.path / "3.flash").write_bytes(b"\xff" * (1 << 20)), [], "no image boots"),
                 ("another node's image", lambda: self.flash(3, file, node=2), [], "its image is for node 2, expected one for 3"),
                 ("another schedule", lambda: self.flash(3, other), [], "is of schedule"),
                 ("no room", lambda: self.flash(3, file), ["--bytes", "1MiB"], "it has room for 262144 bytes of input"),
                 ("no custom operators", lambda: self.flash(3, file), ["--op", "affine", "--bytes", 800], "bad operator")):
             with self.subTest(what=what):
                 flash()
-                if what == "nothing to boot":
-                    (self.path / "3.flash").write_bytes(b"\xff" * (1 << 20))
-                done = espalier.call("run", file, "--node-binary", espalier.NODE, *(words or ["--bytes", "8"]), "--deadline", 500,
-                                     *self.start("3"))
-                self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn(says, done.stderr + done.stdout)
-                self.assertIn("rank 3", done.stderr + done.stdout)
+                self.fails(3, says, file, *(words or ["--bytes", "8"]), "--deadline", 500, *self.start("3"))
 
     def link_keys(self):
         for name in ("a.key", "b.key"):
@@ -266,33 +177,26 @@ class Boards(unittest.TestCase):
     def test_boards_with_link_keys(self):
         """Over a line with noise, too. Two boards with the same key: a board's links have the names of its neighbours."""
         self.link_keys()
-        file = self.compile("allreduce", "two-tree")
+        file = self.compile("allreduce")
         for board in (3, 4):
             self.flash(board, file)
-        status, found, error = espalier.run(file, "--bytes", "8,4000,24000", "--deadline", 20000,
-                                            *self.start("3-4", keys=("a.key", "a.key")))
-        self.assertEqual(status, 0, f"{error}{found}")
-        self.assertTrue(found["right"])
+        status, found, error = espalier.run(file, "--bytes", "8,4000,24000", "--deadline", 20000, *self.start("3-4", keys=("a.key",
+                                                                                                                           "a.key")))
+        self.assertEqual((status, found["right"]), (0, True), f"{error}{found}")
         self.assertNotIn("dropped", error)
-        wire = Wire([(self.path / "h3", self.path / "g3"), (self.path / "w3", self.path / "b3")], 2)
-        try:
-            status, found, error = espalier.run(file, "--bytes", "24000", "--repeat", 10, "--deadline", 20000,
-                                                *self.start("3", wired=True, keys=("a.key", "a.key")))
-            self.assertEqual(status, 0, f"{error}{found}")
-        finally:
-            wire.end()
-        self.assertIn("its code is wrong; the other end has another link key, the line has noise", error)
+        self.assertIn("its code is wrong; the other end has another link key, the line has noise",
+                      self.over_a_bad_wire(file, keys=("a.key", "a.key")))
 
     def test_link_keys_that_differ(self):
         """The gateway says so long before it gives up."""
         self.link_keys()
-        file = self.compile("allreduce", "two-tree")
+        file = self.compile("allreduce")
         self.flash(3, file)
         for keys, says in ((("a.key", "b.key"), "its code is wrong"), (("a.key", ""), "the other end has no link key"),
                            (("", "a.key"), "the other end has a link key, and this end has none")):
             with self.subTest(keys=keys):
-                words = [espalier.COMMAND, "run", file, "--node-binary", espalier.NODE, "--bytes", "8", *self.start("3", keys=keys)]
-                with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+                words = espalier.run_words(file, "--bytes", "8", *self.start("3", keys=keys))
+                with subprocess.Popen([espalier.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
                     lines = []
                     for line in running.stderr:
                         lines.append(line)
@@ -304,15 +208,12 @@ class Boards(unittest.TestCase):
                 self.assertIn("the gateway dropped a frame of the agent's channel to ", lines[-1])
 
     def test_a_board_takes_one_count(self):
-        file = self.compile("allgather", "ring", ranks=4)
+        file = self.compile("allgather", 4)
         self.flash(3, file)
-        done = espalier.call("run", file, "--node-binary", espalier.NODE, "--counts", "8,8,8,9", *self.start("3"))
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("its firmware takes one count for all ranks", done.stderr + done.stdout)
-        self.assertIn("rank 3", done.stderr + done.stdout)
+        self.fails(3, "its firmware takes one count for all ranks", file, "--counts", "8,8,8,9", *self.start("3"))
 
 
-class Refusals(unittest.TestCase):
+class Refusals(espalier.Case):
     def test_bad_command_lines(self):
         node = ["--node", 1, "--control", 3, "--schedule", "/nothing"]
         for words, says in (
@@ -330,55 +231,39 @@ class Refusals(unittest.TestCase):
                 (["--device", "unix:a,b", "--schedule", "x", "--node", 1, "--check"], "one --node I and one --control FD"),
                 (["--device", "unix:a,b", *node, "--node", 2, "--control", 4], "one --node I and one --control FD")):
             with self.subTest(words=words):
-                done = espalier.call(*words, program=GATEWAY)
-                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-                self.assertIn(says, done.stderr)
-                self.assertEqual(done.stderr.count("\n"), 1)
+                self.refused(espalier.call(*words, program=GATEWAY), says)
 
     def test_bad_devices_are_told_to_the_launcher(self):
         for device, says in (("carrier-pigeon:a", "carrier-pigeon"), ("unix:/nothing/here/a,b", "/nothing/here/a"),
                              ("tty:/nothing/here,115200", "/nothing/here"), ("udp:70000,localhost:1", "70000")):
             with self.subTest(device=device):
-                done = espalier.call("run", "--node-binary", espalier.NODE, "--topology", "complete:2", "--bytes", 8, "--start",
-                                     f"1={GATEWAY} --device {device}")
-                self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn(says, done.stderr)
-                self.assertIn("rank 1", done.stderr)
+                self.fails(1, says, "--topology", "complete:2", "--bytes", 8, "--start", f"1={GATEWAY} --device {device}")
 
 
-class Remote(unittest.TestCase):
+class Remote(espalier.Case):
     def test_a_node_over_a_byte_stream(self):
         """sh in ssh's place."""
-        command = f"5,6={GATEWAY} --node-command 'sh -c \"cd /; exec {espalier.NODE} --stdio\"'"
-        for collective, algorithm in COLLECTIVES:
+        for collective, algorithm in espalier.COLLECTIVES.items():
             with self.subTest(collective=collective), tempfile.TemporaryDirectory() as folder:
                 ends = []
-                for start in (["--start", command], []):
-                    out = [word for what in espalier.kept(collective) for word in (f"--{what}", f"{folder}/{len(ends)}/{what}")]
-                    status, found, error = espalier.run("--topology", "complete:8", "--collective", collective, "--algorithm", algorithm,
-                                                        "--bytes", "0" if collective == "barrier" else "8,100000", *out, *start)
-                    self.assertEqual(status, 0, f"{error}{found}")
-                    ends.append({path.name: path.read_bytes() for path in pathlib.Path(folder, str(len(ends))).glob("*/*")})
+                for name, start in (("remote", ["--start", REMOTE]), ("here", [])):
+                    out = pathlib.Path(folder, name)
+                    self.right(*espalier.what("complete:8", collective, algorithm), "--bytes", "0" if collective == "barrier"
+                               else "8,100000", *espalier.keep(collective, out), *start)
+                    ends.append(espalier.contents(out))
                 self.assertEqual(ends[0], ends[1])
 
     def test_a_count_for_each_rank_over_a_byte_stream(self):
-        command = f"5,6={GATEWAY} --node-command 'sh -c \"cd /; exec {espalier.NODE} --stdio\"'"
         for collective, algorithm in (("scatter", "binomial"), ("all-to-all", "pairwise")):
             with self.subTest(collective=collective):
-                status, found, error = espalier.run("--topology", "complete:8", "--collective", collective, "--algorithm", algorithm,
-                                                    "--counts", "random:4:90000", "--repeat", 2, "--start", command)
-                self.assertEqual(status, 0, f"{error}{found}")
-                self.assertTrue(found["right"])
+                self.right(*espalier.what("complete:8", collective, algorithm), "--counts", "random:4:90000", "--repeat", 2, "--start", REMOTE)
 
     def test_its_end_is_told(self):
-        what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree", "--bytes", 8]
+        what = [*espalier.what("complete:4"), "--bytes", 8]
         for command, says in ((f"{espalier.NODE} --stdio --surplus", "unknown option --surplus"), ("/nothing/here", "status 127"),
                               ("true", "its host closed the connection"), ("yes", "not part of this protocol")):
             with self.subTest(command=command):
-                done = espalier.call("run", "--node-binary", espalier.NODE, *what, "--start", f"2={GATEWAY} --node-command '{command}'")
-                self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn(says, done.stderr)
-                self.assertIn("rank 2", done.stderr)
+                self.fails(2, says, *what, "--start", f"2={GATEWAY} --node-command '{command}'")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ topology, N from 1 to 12, with an operator that does not commute wherever the or
 grid_test.py            every tenth case
 grid_test.py --whole    all 420
 """
-import json
 import math
 import os
 import sys
@@ -19,8 +18,6 @@ if WHOLE:
 WHOLE = WHOLE or "ESPALIER_WHOLE" in os.environ
 CASES, STRIDE = 420, 11
 BLOCK = 4096  # of the block table without a model, for messages below 1 MiB
-COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
-ROOTED = {"broadcast", "reduce", "scatter", "gather"}
 # Of each class of topology those of at most 16 ranks, the smallest first.
 MESHES = [f"mesh:{r}x{c}" for r, c in ((1, 2), (1, 3), (2, 2), (1, 5), (2, 3), (1, 7), (2, 4), (3, 3), (2, 5), (3, 4), (1, 13), (2, 7), (3, 5), (4, 4))]
 CROSSBARS = ["crossbar:" + "x".join(map(str, sizes)) for sizes in (
@@ -36,18 +33,10 @@ COMPLETE = [f"complete:{p}" for p in range(2, 17)]
 def topologies(offer):
     """The topologies to try, by the words of `list`."""
     words = offer["topologies"]
-    if words.startswith("meshes, tori"):
-        return [name for pair in zip(MESHES, TORI) for name in pair]
-    if words.startswith("mesh"):
-        return MESHES
-    if words.startswith("tori"):
-        return TORI
-    if words.startswith("hosts"):
-        return HOSTS
-    if words.startswith("crossbar"):
-        return CROSSBARS
-    if words.startswith("topologies with routers"):
-        return FAT_TREES + CROSSBARS + HOSTS
+    for start, names in (("meshes, tori", [name for pair in zip(MESHES, TORI) for name in pair]), ("mesh", MESHES), ("tori", TORI),
+                         ("hosts", HOSTS), ("crossbar", CROSSBARS), ("topologies with routers", FAT_TREES + CROSSBARS + HOSTS)):
+        if words.startswith(start):
+            return names
     if "fat tree" in words or "fattree" in words:
         return [name for name in FAT_TREES if not words.endswith("c=1") or name.endswith("c=1")]
     # All classes in turn, so that neighbouring numbers are of different ones.
@@ -72,11 +61,10 @@ def ranks_of(topology):
 def words_of(offer, number, topology):
     """The command line of case `number`."""
     collective, ranks = offer["collective"], ranks_of(topology)
-    words = ["--topology", topology, "--collective", collective, "--algorithm", offer["algorithm"], "--provider",
-             ("tcp", "mem")[number % 2], "--deadline", 60000]
-    if collective in ROOTED:
+    words = [*espalier.what(topology, collective, offer["algorithm"]), "--provider", ("tcp", "mem")[number % 2], "--deadline", 60000]
+    if collective in espalier.ROOTED:
         words += ["--root", (0, ranks - 1, ranks // 2)[number // 2 % 3]]
-    if collective in COMBINE:
+    if collective in espalier.COMBINE:
         words += ["--op", "sum", "--type", "u8"] if offer["needs_commutative"] else ["--op", "affine"]
     if collective != "barrier":
         blocks = 1 + number * 5 % 12
@@ -101,7 +89,7 @@ class Grid(unittest.TestCase):
         return self.fail(f"{offer['collective']} by {offer['algorithm']} refuses every topology")
 
     def test_cases(self):
-        offers = json.loads(espalier.call("list", "--format", "json").stdout)
+        offers = espalier.offers()
         done, providers, kinds = 0, set(), set()
         # A third is the least that every algorithm gets: 420 cases, at most 140 algorithms.
         self.assertLessEqual(len(offers), CASES // 3)

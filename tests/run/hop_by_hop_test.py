@@ -10,23 +10,19 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import espalier
+import processes
+from espalier import COLLECTIVES, COMBINE, PER_RANK
 
 WHOLE = "--whole" in sys.argv
 BROKEN = f"file:{espalier.ROOT}/examples/topologies/broken-mesh.textproto"
 TOPOLOGIES = ["mesh:4x4", "mesh:3x5", "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k", "fattree:k=2,h=4,c=1",
               "fattree:k=4x2x2,c=k", "crossbar:4x4", "crossbar:2x2x4", BROKEN, "mesh:8x8"]
-ROUTED = {"broadcast": "two-tree", "reduce": "two-tree", "allreduce": "two-tree", "scatter": "binomial",
-          "gather": "binomial", "allgather": "ring", "reduce-scatter": "ring", "all-to-all": "pairwise",
-          "scan": "two-tree", "exscan": "two-tree", "barrier": "dissemination"}
 LEAF = {"broadcast", "scatter", "gather", "allgather", "all-to-all"}
 CROSSBAR = {"broadcast": "crossbar-a", "reduce": "crossbar-b"}
-PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
-COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 SIZES = [1, 64 << 10, 4 << 20]  # of a rank's whole buffer
 
 
@@ -70,7 +66,7 @@ def algorithm_on(topology, collective):
         return "leaf"
     if topology.startswith("crossbar") and collective in CROSSBAR:
         return CROSSBAR[collective]
-    return ROUTED[collective]
+    return COLLECTIVES[collective]
 
 
 def endpoints(found):
@@ -84,7 +80,7 @@ def expected(topology):
     return {(one, other, lane) for (one, other), lanes in links(topology).items() for lane in range(lanes)}
 
 
-class HopByHop(unittest.TestCase):
+class HopByHop(espalier.Case):
     def check(self, topology, collective, algorithm, provider="mem", sizes=SIZES, more=()):
         """Runs it hop by hop; every result is right and the endpoints are the topology's lanes. Returns the run's output."""
         ranks = 64 if topology == "mesh:8x8" else 15 if topology == "mesh:3x5" else 16
@@ -96,11 +92,8 @@ class HopByHop(unittest.TestCase):
         if algorithm in CROSSBAR.values():
             words += ["--run-length", 2]  # otherwise one schedule per run length that suits a size
         with self.subTest(topology=topology, collective=collective, algorithm=algorithm, provider=provider):
-            status, found, error = espalier.run(
-                "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--links", "hop-by-hop",
-                "--provider", provider, "--bytes", ",".join(map(str, sizes)), "--deadline", 60000, *words, *more)
-            self.assertEqual(status, 0, error)
-            self.assertTrue(found["right"])
+            found = self.right(*espalier.what(topology, collective, algorithm), "--links", "hop-by-hop", "--provider", provider, "--bytes",
+                               ",".join(map(str, sizes)), "--deadline", 60000, *words, *more)
             self.assertEqual([run["bytes"] for run in found["runs"]], sizes)
             self.assertEqual(found["links"], "hop-by-hop")
             table, joined = endpoints(found)
@@ -111,7 +104,7 @@ class HopByHop(unittest.TestCase):
 
     def test_collectives(self):
         for topology in TOPOLOGIES:
-            for collective in ROUTED:
+            for collective in COLLECTIVES:
                 if WHOLE or (topology, collective) in SAMPLE:
                     self.check(topology, collective, algorithm_on(topology, collective))
 
@@ -126,10 +119,8 @@ class HopByHop(unittest.TestCase):
                                more=["--nodes-per-process", 17])
             self.assertEqual(len(found["processes"]), 85)
             self.assertEqual([run["steps"] for run in found["runs"]], [2 * 3 + run["blocks"] - 1 for run in found["runs"]])
-        status, found, error = espalier.run(
-            "--topology", "crossbar:2x2x4", "--collective", "allreduce", "--algorithm", "in-network", "--provider", "mem", "--op",
-            "affine", "--bytes", "8,100000", "--nodes-per-process", 23, "--deadline", 60000)
-        self.assertEqual(status, 0, error)
+        found = self.right(*espalier.what("crossbar:2x2x4", "allreduce", "in-network"), "--provider", "mem", "--op", "affine", "--bytes",
+                           "8,100000", "--nodes-per-process", 23, "--deadline", 60000)
         self.assertEqual(found["links"], "hop-by-hop")
 
     def test_nodes_share_a_process(self):
@@ -151,10 +142,8 @@ class Memory(unittest.TestCase):
     def test_a_process_has_mapped_its_neighbours_memory_alone(self):
         """The evidence is the memory map that the system shows of running nodes, not their own report."""
         topology = "mesh:4x4"
-        run = subprocess.Popen(
-            [espalier.COMMAND, "run", "--topology", topology, "--collective", "broadcast", "--algorithm", "two-tree",
-             "--links", "hop-by-hop", "--provider", "mem", "--bytes", "1000", "--back-to-back", "1000000000",
-             "--node-binary", espalier.NODE], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        words = espalier.run_words(*espalier.what(topology), "--links", "hop-by-hop", "--provider", "mem", "--bytes", 1000, "--back-to-back", 1000000000)
+        run = subprocess.Popen([espalier.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             wanted = {(node, peer) for node, peer, _ in expected(topology)}
             while (mapped := self.mapped(run.pid)) != wanted:
@@ -169,31 +158,27 @@ class Memory(unittest.TestCase):
     def mapped(parent):
         """{(node, peer)} of the children of `parent`: node's process has mapped a file in memory that peer's process made."""
         made, used = {}, {}  # by node: inodes
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
+        for pid in processes.nodes(parent):
             try:
-                if int((process / "stat").read_text().rsplit(")", 1)[1].split()[1]) != parent:
-                    continue
-                words = (process / "cmdline").read_bytes().decode().split("\0")
-                if "--node" not in words:
-                    continue
+                words = processes.read(pid, "cmdline").split("\0")
                 node = int(words[words.index("--node") + 1])
-                made[node] = {file.stat().st_ino for file in (process / "fd").iterdir() if os.readlink(file).startswith(MEMORY)}
-                used[node] = {int(line.split()[4]) for line in (process / "maps").read_text().splitlines() if MEMORY in line}
-            except (FileNotFoundError, ProcessLookupError):
+                files = pathlib.Path(f"/proc/{pid}/fd").iterdir()
+                made[node] = {file.stat().st_ino for file in files if os.readlink(file).startswith(MEMORY)}
+                used[node] = {int(line.split()[4]) for line in processes.read(pid, "maps").splitlines() if MEMORY in line}
+            except (FileNotFoundError, ProcessLookupError, ValueError):
                 continue
         return {(node, peer) for node in used for peer in made if peer != node and (used[node] - made[node]) & made[peer]}
 
 
-class Defaults(unittest.TestCase):
+class Defaults(espalier.FolderTest):
     def links_of(self, *words):
-        status, found, error = espalier.run(*words, "--provider", "tcp", "--bytes", 1000)
-        self.assertEqual(status, 0, error)
+        found = self.right(*words, "--provider", "tcp", "--bytes", 1000)
         self.assertEqual("processes" in found, found["links"] == "hop-by-hop")
         return found["links"]
 
     def test_a_hop_by_hop_schedule_runs_hop_by_hop(self):
-        leaf = ["--topology", "fattree:k=2,h=2,c=1", "--collective", "gather", "--algorithm", "leaf"]
-        chain = ["--topology", "mesh:1x4", "--collective", "broadcast", "--algorithm", "chain"]
+        leaf = espalier.what("fattree:k=2,h=2,c=1", "gather", "leaf")
+        chain = espalier.what("mesh:1x4", "broadcast", "chain")
         self.assertEqual(self.links_of(*leaf), "hop-by-hop")
         self.assertEqual(self.links_of(*leaf, "--links", "routed"), "routed")
         self.assertEqual(self.links_of(*chain), "hop-by-hop")
@@ -202,8 +187,8 @@ class Defaults(unittest.TestCase):
         self.assertEqual(self.links_of(*chain[:1], "complete:4", *chain[2:], "--links", "hop-by-hop"), "hop-by-hop")
 
     def test_the_table_is_printed(self):
-        done = espalier.call("run", "--topology", "mesh:1x3", "--collective", "broadcast", "--algorithm", "chain",
-                             "--links", "hop-by-hop", "--ranks", "--node-binary", espalier.NODE)
+        done = espalier.call("run", *espalier.what("mesh:1x3", "broadcast", "chain"), "--links", "hop-by-hop", "--ranks", "--node-binary",
+                             espalier.NODE)
         self.assertEqual(done.returncode, 0, done.stderr)
         at = r"127.0.0.1:(\d+) *"
         table = re.search(r"rank 0 \(row 0, column 0\) +\d+ +0 +0  " + at + r"rank 1 \(row 0, column 1\)  " + at + r"\n"
@@ -214,14 +199,9 @@ class Defaults(unittest.TestCase):
         self.assertIn("4 endpoints, each joined to its peer's and to no other", done.stdout)
 
     def test_a_schedule_that_leaves_its_links_is_refused(self):
-        with tempfile.TemporaryDirectory() as folder:
-            file = espalier.compile(pathlib.Path(folder) / "b.esp", "mesh:2x2", algorithm="chain")
-            done = espalier.call("run", file, "--links", "hop-by-hop", "--node-binary", espalier.NODE)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertEqual(done.stderr.count("\n"), 1)
-            for word in ("rank 1 (row 0, column 1) exchanges messages with rank 2 (row 1, column 0)", "mesh:2x2",
-                         "espalier compile --links hop-by-hop"):
-                self.assertIn(word, done.stderr)
+        file = espalier.compile(self.path / "b.esp", "mesh:2x2", "broadcast", "chain")
+        self.refused(espalier.run_text(file, "--links", "hop-by-hop"), "mesh:2x2", "espalier compile --links hop-by-hop",
+                     "rank 1 (row 0, column 1) exchanges messages with rank 2 (row 1, column 0)")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ class Images(espalier.FolderTest):
         self.broadcast = espalier.compile(self.path / "b.esp", "complete:4")
         self.allreduce = espalier.compile(self.path / "a.esp", "complete:4", "allreduce", "chain")
 
+    def shown(self, path):
+        return espalier.told("image", "show", path)
+
     def call(self, *words, status=0):
         done = espalier.call("image", *words)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -52,12 +55,11 @@ class Images(espalier.FolderTest):
         return espalier.call("--check", "--topology", "complete:4", *words, program=espalier.NODE)
 
     def run_cluster(self, *words):
-        return espalier.call("run", self.broadcast, "--provider", "mem", "--bytes", "64KiB", "--node-binary", espalier.NODE,
-                             "--format", "json", *words)
+        return espalier.run_text(self.broadcast, "--provider", "mem", "--bytes", "64KiB", "--format", "json", *words)
 
     def test_shown_as_built(self):
         path = self.build("1.img", "--counter", 7, release="1.2.3")
-        shown = json.loads(self.call("show", path, "--format", "json").stdout)
+        shown = self.shown(path)
         self.assertEqual({name: shown[name] for name in ("board", "node", "release", "counter", "signed", "bytes")},
                          {"board": "linux-x86_64", "node": 1, "release": "1.2.3", "counter": 7, "signed": True,
                           "bytes": path.stat().st_size})
@@ -225,16 +227,17 @@ class Images(espalier.FolderTest):
                 self.assertEqual((built.returncode, image.returncode), (0, 0) if is_right else (2, 2), built.stderr + image.stderr)
 
     def test_spares(self):
-        meshed = self.path / "m.esp"
-        espalier.call("compile", "--topology", "mesh:2x3", "--collective", "allreduce", "--algorithm", "two-tree", "--links", "hop-by-hop",
-                      "-o", meshed)
+        def compiled(name, *names):
+            return espalier.compile(self.path / name, *names, more=("--links", "hop-by-hop"))
+
+        meshed = compiled("m.esp", "mesh:2x3", "allreduce")
         what = ["build", meshed, "--board", BOARD, "--release", "1.0.0", "-o", self.path / "s%r.img"]
         for kind, losses in (("links", 7), ("nodes", 6), ("both", 13)):
             told = json.loads(self.call(*what, "--spares", kind, "--format", "json").stdout)
             for node, image in enumerate(told):
                 self.assertEqual(image["spares"], losses, "none for the loss of the node itself, one for a node that comes back")
                 self.assertGreater(image["bytes"], image["spare_bytes"])
-                shown = json.loads(self.call("show", image["file"], "--format", "json").stdout)
+                shown = self.shown(image["file"])
                 names = [row["loss"] for row in shown["spares"]]
                 self.assertEqual(len(names), image["spares"])
                 self.assertNotIn(f"node {node}", names)
@@ -252,19 +255,17 @@ class Images(espalier.FolderTest):
         left_out = re.findall(r"^no spare for (\w+ [\d -]*\d):", fewer, re.M)
         self.assertTrue(0 < len(left_out) < 13, fewer)
         for node in range(6):
-            shown = json.loads(self.call("show", self.path / f"t{node}.img", "--format", "json").stdout)
+            shown = self.shown(self.path / f"t{node}.img")
             names = {row["loss"] for row in shown["spares"]} | {f"node {node}"} | set(left_out)
             self.assertEqual(len(names), 14, "the same are left out on all nodes")
         self.refused(*what, "--fewer-spares", says=["without --spares"])
         self.refused(*what, "--spares", "all", says=["'all'", "links, nodes or both"])
-        line = self.path / "line.esp"
-        espalier.call("compile", "--topology", "mesh:1x3", "--collective", "broadcast", "--algorithm", "chain", "--links", "hop-by-hop", "-o", line)
-        self.refused("build", line, *what[2:], "--spares", "links", says=["link 0 - 1", "nothing to run"])
-        routed = espalier.compile(self.path / "routed.esp", "mesh:2x3")
-        self.refused("build", routed, *what[2:], "--spares", "links", says=["routed.esp", "hop-by-hop"])
-        two = self.path / "two.esp"
-        espalier.call("compile", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "chain", "--links", "hop-by-hop", "-o", two)
-        self.refused("build", two, *what[2:], "--spares", "nodes", says=["fewer than three ranks"])
+        self.refused("build", compiled("line.esp", "mesh:1x3", "broadcast", "chain"), *what[2:], "--spares", "links",
+                     says=["link 0 - 1", "nothing to run"])
+        self.refused("build", espalier.compile(self.path / "routed.esp", "mesh:2x3"), *what[2:], "--spares", "links",
+                     says=["routed.esp", "hop-by-hop"])
+        self.refused("build", compiled("two.esp", "complete:2", "broadcast", "chain"), *what[2:], "--spares", "nodes",
+                     says=["fewer than three ranks"])
 
     def test_a_cluster_boots_from_images(self):
         self.build("node-%r.img", node=None)
@@ -275,12 +276,9 @@ class Images(espalier.FolderTest):
         for node in range(4):
             self.assertIn(f"node-{node}.img: board linux-x86_64, node {node}, release 1.0.0, counter 0, signature checked",
                           done.stderr)
-        plain = json.loads(self.run_cluster().stdout)
-        digests = [[rank["sha256"] for rank in told["runs"][0]["ranks"]]
-                   for told in (result, json.loads(self.run_cluster().stdout))]
+        digests = [[rank["sha256"] for rank in told["runs"][0]["ranks"]] for told in (result, json.loads(self.run_cluster().stdout))]
         self.assertEqual(digests[0], digests[1], "as from schedule files")
-        second = espalier.call("run", self.allreduce, "--provider", "mem", "--bytes", "64KiB", "--node-binary", espalier.NODE,
-                               "--nodes-per-process", 2, *images)
+        second = espalier.run_text(self.allreduce, "--provider", "mem", "--bytes", "64KiB", "--nodes-per-process", 2, *images)
         self.assertEqual(second.returncode, 0, second.stderr)
         # The commands of some nodes say what they boot.
         some = self.run_cluster("--image", f"1,3={self.path}/node-%r.img", "--public-key", self.public, "--start",

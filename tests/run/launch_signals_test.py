@@ -15,11 +15,9 @@ import unittest
 
 import signals
 from espalier import COMMAND, NODE
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from processes import HANG_S, stat, wait_for
 from sample import seed
 
-HANG_S = signals.HANG_S
 SAMPLE = 30
 
 
@@ -30,10 +28,6 @@ def start(*words, stdout=subprocess.PIPE, ignored=(), **more):
             signal.signal(number, signal.SIG_IGN)
     return subprocess.Popen([COMMAND, "launch", *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
                             start_new_session=True, preexec_fn=prepare, **more)
-
-
-def state(pid):
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 class Launch(unittest.TestCase):
@@ -111,9 +105,9 @@ class Launch(unittest.TestCase):
         job = start("-n", "2", "sh", "-c", "echo $$; exec sleep 1000")
         ranks = [int(job.stdout.readline()[4:]) for _ in range(2)]
         job.send_signal(signal.SIGTSTP)
-        self.assertTrue(signals.wait_for(lambda: [state(pid) for pid in (job.pid, *ranks)] == ["T"] * 3))
+        self.assertTrue(wait_for(lambda: [stat(pid)[1] for pid in (job.pid, *ranks)] == ["T"] * 3))
         job.send_signal(signal.SIGCONT)
-        self.assertTrue(signals.wait_for(lambda: "T" not in [state(pid) for pid in (job.pid, *ranks)]))
+        self.assertTrue(wait_for(lambda: "T" not in [stat(pid)[1] for pid in (job.pid, *ranks)]))
         job.send_signal(signal.SIGTERM)
         self.ends(job, 128 + signal.SIGTERM)
 

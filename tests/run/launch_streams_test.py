@@ -10,10 +10,8 @@ import tempfile
 import time
 import unittest
 
-import signals
 from espalier import COMMAND, NODE, call
-
-HANG_S = signals.HANG_S
+from processes import HANG_S
 
 
 def launch(*words, **more):
@@ -21,9 +19,8 @@ def launch(*words, **more):
                           timeout=HANG_S, **more)
 
 
-def shell(text, **variables):
-    return subprocess.run(["bash", "-c", text], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=HANG_S,
-                          env={**os.environ, "LAUNCH": f"{COMMAND} launch", **variables})
+def shell(text):
+    return call("-c", text.replace("$LAUNCH", f"{COMMAND} launch"), program="bash")
 
 
 def read_until(file, text):

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """espalier launch: on this host, and over hosts that are network namespaces.
 
-launch_test.py ESPALIER JOINED SURVIVORS
+launch_test.py ESPALIER JOINED SURVIVOR
 Hosts as network namespaces need root; otherwise that part is skipped with its reason.
 """
-import contextlib
 import os
 import pathlib
 import shlex
@@ -12,13 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 from launchers import LAB, OnHosts, environment
+from processes import HANG_S, living, read, wait_for
 
-ESPALIER, JOINED, SURVIVORS = (os.path.abspath(path) for path in sys.argv[1:4])
-HANG_S = 120  # what has not ended by then never will
+ESPALIER, JOINED, SURVIVOR = (os.path.abspath(path) for path in sys.argv[1:4])
 
 
 def launch(*words, text="", prefix=()):
@@ -27,13 +25,8 @@ def launch(*words, text="", prefix=()):
 
 
 def processes_with(word):
-    """The numbers of the processes whose command line has this word."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if word.encode() in path.read_bytes():
-                found.append(path.parent.name)
-    return found
+    """The processes whose command line has this word."""
+    return living(lambda pid: word in read(pid, "cmdline"))
 
 
 class ThisHost(unittest.TestCase):
@@ -167,7 +160,8 @@ class Hosts(OnHosts):
 
     def test_survivors_rejoin(self):
         words = " ".join(shlex.quote(word) for word in (*self.on_host_0, ESPALIER, "launch", "-n", "8", *self.words))
-        done = subprocess.run([SURVIVORS, "--trials", "2", "--launch", words], env=environment(), capture_output=True, text=True, check=False)
+        trials = [sys.executable, pathlib.Path(__file__).with_name("survivors_test.py"), ESPALIER, SURVIVOR, "--trials", "2"]
+        done = subprocess.run([*trials, "--launch", words], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_no_process_outlives_the_launcher(self):
@@ -179,10 +173,7 @@ class Hosts(OnHosts):
         self.assertGreaterEqual(len(processes_with(mark)), 8)
         job.kill()
         job.communicate(timeout=HANG_S)
-        until = time.monotonic() + HANG_S
-        while (left := processes_with(mark)) and time.monotonic() < until:
-            time.sleep(0.02)
-        self.assertEqual(left, [])
+        self.assertTrue(wait_for(lambda: not processes_with(mark)), processes_with(mark))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,14 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
-LAB = str(pathlib.Path(__file__).resolve().parents[1] / "bench/lab.sh")
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.append(str(TESTS))  # processes
+LAB = str(TESTS / "bench/lab.sh")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -25,6 +28,16 @@ def free_port():
 def environment(**more):
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM"))}
     return {**clean, "IPATH_NO_BACKTRACE": "1", **more}
+
+
+def run_by_hand(command, ranks, preexec_fn=None, **variables):
+    """Runs the ranks of a job that the environment alone describes. Returns (status, stdout, stderr) of each."""
+    port = str(free_port())
+    jobs = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             preexec_fn=preexec_fn, env=environment(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1",
+                                                                    MASTER_PORT=port, **variables)) for rank in range(ranks)]
+    outputs = [job.communicate() for job in jobs]
+    return [(job.returncode, *output) for job, output in zip(jobs, outputs)]
 
 
 class Slurm:

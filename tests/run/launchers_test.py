@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from launchers import AS_ROOT, environment, free_port, start_slurm
+from launchers import AS_ROOT, environment, free_port, run_by_hand, start_slurm
 
 RANKS = 4
 
@@ -33,17 +33,9 @@ def check_missing(name, command, env, line):
 
 
 def by_hand(program, secret):
-    port = str(free_port())
-    processes = [
-        subprocess.Popen(
-            [program],
-            env=environment(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **secret),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for rank in range(RANKS)
-    ]
-    outputs = [process.communicate()[0] for process in processes]
-    if any(process.returncode for process in processes) or f"{RANKS} processes joined" not in outputs[0]:
-        sys.exit("by hand: " + "".join(outputs))
+    outputs = run_by_hand([program], RANKS, **secret)
+    if any(status for status, _, _ in outputs) or f"{RANKS} processes joined" not in outputs[0][1]:
+        sys.exit(f"by hand: {outputs}")
     print(f"by hand{' with a secret' if secret else ''}: {RANKS} processes joined")
 
 

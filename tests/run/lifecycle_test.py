@@ -1,40 +1,16 @@
 #!/usr/bin/python3
 """A run leaves nothing behind, however it ends: no process, no temporary directory, no shared memory."""
 import os
-import pathlib
 import signal
 import socket
 import subprocess
-import time
 import unittest
 
 import espalier
+from processes import alive, has_memory, nodes as nodes_of, wait_for
 
-ENDLESS = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree", "--bytes", "4096",
-           "--back-to-back", "1000000000", "--node-binary", espalier.NODE]
-
-
-def alive(pid):
-    """Whether the process runs; a zombie, whose parent has not waited for it, does not."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def children(pid):
-    """Its nodes. It has a keeper too."""
-    try:
-        all = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(child) for child in all if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "espalier-node"]
-    except OSError:
-        return []
-
-
-def wait_for(condition):
-    """Waits until the condition holds; the machine may be busy with other things."""
-    while not condition():
-        time.sleep(0.02)
+ENDLESS = [*espalier.what("complete:4", "broadcast", "two-tree"), "--bytes", "4096", "--back-to-back", "1000000000", "--node-binary",
+           espalier.NODE]
 
 
 class Lifecycle(espalier.FolderTest):
@@ -47,18 +23,11 @@ class Lifecycle(espalier.FolderTest):
 
         def running():
             self.assertIsNone(process.poll(), "the run ended by itself")
-            nodes = children(process.pid)
-            # Nodes that run have mapped the memory of the collective.
-            return len(nodes) == 4 and all("memfd:espalier" in maps(node) for node in nodes)
+            nodes = nodes_of(process.pid)
+            return len(nodes) == 4 and all(map(has_memory, nodes))
 
-        def maps(pid):
-            try:
-                return pathlib.Path(f"/proc/{pid}/maps").read_text()
-            except OSError:
-                return ""
-
-        wait_for(running)
-        return process, children(process.pid)
+        self.assertTrue(wait_for(running))
+        return process, nodes_of(process.pid)
 
     def test_interrupted(self):
         for provider in ("tcp", "mem"):
@@ -75,7 +44,7 @@ class Lifecycle(espalier.FolderTest):
             process, nodes = self.start("--provider", provider)
             process.kill()
             process.wait()
-            wait_for(lambda: not any(alive(node) for node in nodes))
+            self.assertTrue(wait_for(lambda: not any(map(alive, nodes))))
             self.assertEqual(list(self.path.iterdir()), [])
 
     def test_a_node_ends_with_its_channel(self):
@@ -109,11 +78,7 @@ class Lifecycle(espalier.FolderTest):
 
     def test_nodes_that_do_not_start(self):
         def fails(status, words, *texts):
-            done = espalier.call("run", *ENDLESS[:-2], *words)
-            self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-            for text in texts:
-                self.assertIn(text, done.stderr)
+            self.refused(espalier.call("run", *ENDLESS[:-2], *words), *texts, status=status)
 
         node = ["--node-binary", espalier.NODE]
         fails(1, ["--node-binary", "/bin/false"], "rank", "ended with status 1")

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from launchers import environment, free_port
+from launchers import environment, run_by_hand
 
 JOINED, ESPALIER = (os.path.abspath(path) for path in (sys.argv.pop(1), sys.argv.pop(1))) if len(sys.argv) > 2 else ("", "")
 RANKS = 4
@@ -24,13 +24,7 @@ def join(*prefix, deadline_s=300, limits=(), ranks=RANKS, **variables):
         for kind, most in limits:
             resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
 
-    def start(rank):
-        job = environment(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **variables)
-        return subprocess.Popen([*prefix, JOINED, str(1000 * deadline_s)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, preexec_fn=limit, env=job)
-    port = str(free_port())
-    processes = [start(rank) for rank in range(ranks)]
-    return [(process.wait(), *outputs) for process, outputs in [(process, process.communicate()) for process in processes]]
+    return run_by_hand([*prefix, JOINED, str(1000 * deadline_s)], ranks, limit, **variables)
 
 
 class Limits(unittest.TestCase):

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 """espalier measure and espalier tune on real processes, and predictions from their figures."""
-import json
 import unittest
 
 import espalier
@@ -10,20 +9,12 @@ class Measure(espalier.FolderTest):
     def measure(self, *words):
         return espalier.call("measure", "--node-binary", espalier.NODE, *words)
 
-    def refused(self, done, *texts):
-        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        for text in texts:
-            self.assertIn(text, done.stderr)
-
     def test_measures_and_predicts(self):
         for provider in ("mem", "tcp"):
             plot = self.path / "plot.svg"
             model = self.path / "model.textproto"
-            done = self.measure("-o", model, "--provider", provider, "--bytes", "100,8,64KiB", "--receivers", "3,2", "--repeat", 3,
-                                "--format", "json", "--plot", plot)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            found = json.loads(done.stdout)
+            found = espalier.told("measure", "--node-binary", espalier.NODE, "-o", model, "--provider", provider, "--bytes", "100,8,64KiB",
+                                  "--receivers", "3,2", "--repeat", 3, "--plot", plot)
             self.assertEqual([size["bytes"] for size in found["sizes"]], [8, 100, 65536])
             self.assertEqual(found["receivers"], [1, 2, 3])
             for size in found["sizes"]:
@@ -38,20 +29,16 @@ class Measure(espalier.FolderTest):
             text = model.read_text()
             for field in ("alpha_low_ps", "beta_high_fs_per_byte", "gamma_fs_per_byte", "overhead_ps", "cores"):
                 self.assertIn(field, text)
-            what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "chain"]
-            status, run, error = espalier.run(*what, "--bytes", "100,64KiB", "--provider", provider, "--model", model)
-            self.assertEqual(status, 0, error)
+            what = espalier.what("complete:4", "broadcast", "chain")
+            run = self.right(*what, "--bytes", "100,64KiB", "--provider", provider, "--model", model)
             # The hops of a chain's block come one after the other; its time lies on the line of the table, and o is in it.
             one = run["runs"][0]
             hop = one["alpha_s"] + one["beta_s_per_byte"] * one["block_bytes"]
             self.assertGreater(one["predicted_s"], max(one["steps"] * hop, 0.05 * found["sizes"][1]["one_way_s"]))
-            done = espalier.call("explain", *what[:4], "--bytes", "100,64KiB", "--model", model)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(f"predicted from espalier measure --provider {provider}, 3 repetitions", done.stdout)
+            self.assertIn(f"predicted from espalier measure --provider {provider}, 3 repetitions",
+                          espalier.said("explain", *what[:4], "--bytes", "100,64KiB", "--model", model))
             file = espalier.compile(self.path / "b.esp", "complete:4")
-            simulated = espalier.call("simulate", file, "--bytes", 100, "--model", model, "--format", "json")
-            self.assertEqual(simulated.returncode, 0, simulated.stderr)
-            self.assertNotEqual(json.loads(simulated.stdout)["alpha"], 1e-6)
+            self.assertNotEqual(espalier.told("simulate", file, "--bytes", 100, "--model", model)["alpha"], 1e-6)
 
     def tune(self, *words):
         return espalier.call("tune", "--node-binary", espalier.NODE, *words)
@@ -60,15 +47,14 @@ class Measure(espalier.FolderTest):
         model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
         model.write_text('found_by: "a guess"\nlink { line { alpha_ps: 50000000 beta_fs_per_byte: 300000 } }\n')
         where = ("--topology", "complete:4", "--model")
-        short = ("--provider", "mem", "--rounds", 2, "--repeat", 2, "--format", "json")
-        done = self.tune(*where, model, "-o", tuned, "--collective", "allreduce,scatter,barrier", "--bytes", "4KiB,8", *short)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        rows = json.loads(done.stdout)
+        short = ("--provider", "mem", "--rounds", 2, "--repeat", 2)
+        rows = espalier.told("tune", "--node-binary", espalier.NODE, *where, model, "-o", tuned, "--collective",
+                             "allreduce,scatter,barrier", "--bytes", "4KiB,8", *short)
         self.assertEqual([(row["collective"], row["bytes"]) for row in rows],
                          [("allreduce", 8), ("allreduce", 4096), ("scatter", 8), ("scatter", 1024), ("barrier", 0)])
         for row in rows:
             size = [] if row["collective"] == "barrier" else ["--bytes", row["bytes"]]
-            explained = json.loads(espalier.call("explain", *where, tuned, "--collective", row["collective"], *size, "--format", "json").stdout)
+            explained = espalier.told("explain", *where, tuned, "--collective", row["collective"], *size)
             self.assertTrue(explained["tuned"])
             found = {one["candidate"]: one["predicted_ps"] for one in explained["sizes"][0]["ranking"]}
             for one in row["candidates"]:
@@ -80,9 +66,8 @@ class Measure(espalier.FolderTest):
             rounding = {one["candidate"]: one["predicted_ps"] * 0.0005 + 1 for one in row["candidates"]}
             self.assertAlmostEqual(found[taken], found[best["candidate"]], delta=rounding[taken] + rounding[best["candidate"]])
         # The prediction of a run is that of the ranking.
-        status, run, error = espalier.run(*where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--provider", "mem")
-        self.assertEqual(status, 0, error)
-        explained = json.loads(espalier.call("explain", *where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--format", "json").stdout)
+        run = self.right(*where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--provider", "mem")
+        explained = espalier.told("explain", *where, tuned, "--collective", "allreduce", "--bytes", "4KiB")
         self.assertAlmostEqual(run["runs"][0]["predicted_s"], explained["sizes"][0]["ranking"][0]["predicted_ps"] * 1e-12, delta=1e-9)
         # Tuned again, a collective has its new factors, and the others keep theirs.
         again = self.tune(*where, tuned, "-o", tuned, "--collective", "scatter", "--bytes", "64", *short)
@@ -131,8 +116,7 @@ class Measure(espalier.FolderTest):
             model = self.path / "model"
             model.write_text(text)
             self.refused(espalier.call("simulate", file, "--bytes", 8, "--model", model), "model '", "line 1")
-            self.refused(espalier.call("run", file, "--bytes", 8, "--model", model, "--node-binary", espalier.NODE),
-                         "model '", "line 1")
+            self.refused(espalier.run_text(file, "--bytes", 8, "--model", model), "model '", "line 1")
         self.refused(espalier.call("simulate", file, "--bytes", 8, "--model", self.path / "no"), "cannot read")
 
 

@@ -107,29 +107,29 @@ def make_paths(folder):
             large: "it has more than {} {}, the limit of {}"}, server
 
 
-def check(programs, folder, rows, kind, command, path, reason):
+def call(programs, folder, command, path):
     words = [word.replace("FILE", path) for word in command]
-    program = programs.get(words[0])
-    words = [program, *words[1:]] if program else [programs["espalier"], *words]
-    done = subprocess.run(words, env=environment(), capture_output=True, text=True, cwd=folder)
+    words = [programs[words[0]], *words[1:]] if words[0] in programs else [programs["espalier"], *words]
+    return subprocess.run(words, env=environment(), capture_output=True, text=True, cwd=folder)
+
+
+def check(programs, folder, rows, kind, command, path, reason):
+    done = call(programs, folder, command, path)
     line = f"cannot read '{path}': {reason.format(*rows[kind], kind)}"
     if kind == "a board file" and path == folder:  # its board.textproto is read
         line = f"cannot read '{folder}/board.textproto': No such file or directory"
     if done.returncode != 2 or done.stderr.count("\n") != 1 or line not in done.stderr:
-        return f"{' '.join(words)}: status {done.returncode}, expected 2 and one line with '{line}':\n{done.stderr}"
+        return f"{' '.join(done.args)}: status {done.returncode}, expected 2 and one line with '{line}':\n{done.stderr}"
     return ""
 
 
 def check_empty(programs, folder, kind, command):
     """No file of zero bytes is taken as nothing, except an input, which is a message of zero bytes."""
-    words = [word.replace("FILE", os.path.join(folder, "empty.textproto")) for word in command]
-    program = programs.get(words[0])
-    done = subprocess.run([program, *words[1:]] if program else [programs["espalier"], *words], env=environment(), capture_output=True, text=True,
-                          cwd=folder)
+    done = call(programs, folder, command, os.path.join(folder, "empty.textproto"))
     expected = (0, 0) if kind == "an input" else (2, 1)
     if (done.returncode, done.stderr.count("\n")) == expected and not os.path.exists(os.path.join(folder, "out")):
         return ""
-    return f"{' '.join(words)}: status {done.returncode}, expected {expected[0]} and {expected[1]} line(s):\n{done.stderr}"
+    return f"{' '.join(done.args)}: status {done.returncode}, expected {expected[0]} and {expected[1]} line(s):\n{done.stderr}"
 
 
 def outputs(schedule):
@@ -147,14 +147,13 @@ def outputs(schedule):
     yield ["export", "ompi", "--topology", "complete:4", "-o", "FILE"]
 
 
-def check_pipe(espalier, folder, command):
+def check_pipe(programs, folder, command):
     """A pipe that no process reads is refused; one with a reader gets all."""
-    words = [espalier, *(word.replace("FILE", os.path.join(folder, "pipe")) for word in command)]
-    done = subprocess.run(words, env=environment(), capture_output=True, text=True, cwd=folder)
+    done = call(programs, folder, command, os.path.join(folder, "pipe"))
     line = f"espalier: cannot write '{folder}/pipe': it is a pipe that no process reads\n"
     if (done.returncode, done.stderr) == (2, line):
         return ""
-    return f"{' '.join(words)}: status {done.returncode}, expected 2 and '{line}':\n{done.stderr}"
+    return f"{' '.join(done.args)}: status {done.returncode}, expected 2 and '{line}':\n{done.stderr}"
 
 
 def check_read_pipe(espalier, folder, schedule):
@@ -167,10 +166,10 @@ def check_read_pipe(espalier, folder, schedule):
     return "" if process.returncode == 0 and text.endswith("</svg>\n") else f"a pipe with a reader got {len(text)} characters"
 
 
-def check_prefix(espalier, folder, schedule):
+def check_prefix(programs, folder, schedule):
     """The files of a Chakra trace appear beside nothing else."""
     for path in (folder, folder + "/", "/dev/null", os.path.join(folder, "pipe")):
-        done = subprocess.run([espalier, "export", "chakra", schedule, "--bytes", "64", "-o", path], env=environment(), capture_output=True, text=True)
+        done = call(programs, folder, ["export", "chakra", schedule, "--bytes", "64", "-o", "FILE"], path)
         if done.returncode != 2 or done.stderr.count("\n") != 1 or f"-o '{path}' is a " not in done.stderr:
             return f"export chakra -o {path}: status {done.returncode}: {done.stderr}"
     return ""
@@ -195,9 +194,9 @@ def main():
             empty = [(kind, command) for kind, command in commands(folder) if kind != "a board file"]
             wrong += [each for each in pool.map(lambda case: check_empty(programs, folder, *case), empty) if each]
             written = list(outputs(os.path.join(folder, "s.esp")))
-            wrong += [each for each in pool.map(lambda command: check_pipe(espalier, folder, command), written) if each]
+            wrong += [each for each in pool.map(lambda command: check_pipe(programs, folder, command), written) if each]
         schedule = os.path.join(folder, "s.esp")
-        wrong += [each for each in (check_read_pipe(espalier, folder, schedule), check_prefix(espalier, folder, schedule)) if each]
+        wrong += [each for each in (check_read_pipe(espalier, folder, schedule), check_prefix(programs, folder, schedule)) if each]
         server.close()
         if wrong:
             sys.exit("\n".join(wrong))

@@ -11,7 +11,6 @@ import argparse
 import os
 import pathlib
 import random
-import re
 import shlex
 import signal
 import subprocess
@@ -21,6 +20,7 @@ import time
 import unittest
 
 import espalier
+from processes import descendants, has_memory, read, wait_for
 
 GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(espalier.ROOT / "build/firmware/gateway/espalier-gateway"))
 HOSTED = os.environ.get("ESPALIER_BARE_HOSTED", str(espalier.ROOT / "build/firmware/bare/espalier-bare-hosted"))
@@ -61,59 +61,34 @@ KINDS = {
 MOMENTS = ("no node yet", "starting", "running", "ended")
 
 
-def descendants(mark):
-    """The living processes that inherited this value of the variable, as {pid: name}."""
-    found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            if not entry.name.isdigit() or f"{MARK}={mark}".encode() not in (entry / "environ").read_bytes().split(b"\0"):
-                continue
-            name, state = re.search(r"\((.*)\) (.)", (entry / "stat").read_text()).groups()
-            if state not in "ZX":
-                found[int(entry.name)] = name
-        except OSError:
-            pass
-    return found
-
-
-def running(pid):
-    """Whether the process has mapped the memory of a collective."""
-    try:
-        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
-        return "memfd:espalier" in maps or "/sleep\n" in maps
-    except OSError:
-        return False
-
-
 class Kill:
     """One launcher and its end. left: a line on each thing that it left behind."""
 
     def __init__(self, words, number, moment_s, folder, devices):
-        mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        mark = f"{MARK}={os.getpid()}-{time.monotonic_ns()}"
         self.left = []
-        environment = dict(os.environ, TMPDIR=str(folder), **{MARK: mark})
+        environment = dict([mark.split("=")], **os.environ, TMPDIR=str(folder))
         launcher = subprocess.Popen([espalier.COMMAND, *[word.replace("DEVICES", str(devices)) for word in words]], cwd=folder,
                                     env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                     stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(moment_s)
         nodes = [pid for pid, name in descendants(mark).items() if name in ("espalier-node", "sleep")]
         self.moment = "ended" if launcher.poll() is not None else "no node yet" if not nodes \
-            else "running" if all(map(running, nodes)) else "starting"
+            else "running" if all(has_memory(node) or "/sleep\n" in read(node, "maps") for node in nodes) else "starting"
         begin = time.monotonic()
         launcher.send_signal(number)
         try:
             launcher.wait(HANG_S)
         except subprocess.TimeoutExpired:
             self.left.append("the launcher does not end")
-        while (orphans := descendants(mark)) and time.monotonic() < begin + HANG_S:
-            time.sleep(0.002)
+        wait_for(lambda: not descendants(mark), HANG_S)
+        orphans = descendants(mark)
         self.seconds = time.monotonic() - begin
         self.left += [f"process {pid} ({name})" for pid, name in orphans.items()]
         for pid in orphans:
             os.kill(pid, signal.SIGKILL)
         launcher.wait()
-        while descendants(mark):
-            time.sleep(0.002)
+        wait_for(lambda: not descendants(mark))
         for path in sorted(folder.rglob("*"), reverse=True):
             self.left.append(str(path))
             path.rmdir() if path.is_dir() else path.unlink()
@@ -146,17 +121,11 @@ class Orphans(unittest.TestCase):
                     self.skipTest(f"no network namespace: {done.stderr.strip()}")
             self.addCleanup(subprocess.run, ["ip", "netns", "delete", NETWORK])
         if kind == "tune":
-            done = espalier.call("measure", "--receivers", "2", "--repeat", 3, "--bytes", "8,64KiB", "--node-binary", NODE,
-                                 "-o", devices / "model")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            espalier.said("measure", "--receivers", 2, "--repeat", 3, "--bytes", "8,64KiB", "--node-binary", NODE, "-o", devices / "model")
         if kind == "board":
-            file, image = espalier.compile(devices / "s.esp", "complete:8", "allreduce"), devices / "image"
+            file = espalier.compile(devices / "s.esp", "complete:8", "allreduce")
             for node in (2, 5):
-                for words in (["build", file, "--board", BOARD, "--node", node, "--release", "1.0.0", "-o", image],
-                              ["install", image, "--board", BOARD, "--flash", devices / f"{node}.flash", "--unsigned",
-                               "--confirmed"]):
-                    done = espalier.call("image", *words)
-                    self.assertEqual(done.returncode, 0, done.stderr)
+                espalier.make_flash(devices / f"{node}.flash", [file], BOARD, node)
 
     def check(self, kind):
         kills = []

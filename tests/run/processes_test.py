@@ -40,14 +40,6 @@ class Processes(unittest.TestCase):
         lines = [re.sub(r"^\[\d+\] ", "", line) for line in result.stdout.splitlines()]
         self.assertEqual(sorted(lines), sorted(expected))
 
-    def start_all(self, commands, expected):
-        """Starts [(command, environment)] and expects these lines of each."""
-        processes = [subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                      env=launchers.environment(**more)) for command, more in commands]
-        for process in processes:
-            out, error = process.communicate()
-            self.assertEqual((process.returncode, error, out), (0, "", expected))
-
     def test_forks(self):
         """Children that exit, run programs or just end do not disturb the job of their parent."""
         expected = [f"rank {rank}: children did no harm" for rank in range(3)]
@@ -73,15 +65,14 @@ class Processes(unittest.TestCase):
 
     def test_joins_again_by_hand(self):
         """The same port for each job, as torchrun and scripts do it."""
-        port = str(launchers.free_port())
-        self.start_all([([AGAIN, LIBRARY, "keep", str(TIMES)],
-                         {"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
-                        for rank in range(3)], f"joined {TIMES} times\n")
+        self.assertEqual(launchers.run_by_hand([AGAIN, LIBRARY, "keep", str(TIMES)], 3), [(0, f"joined {TIMES} times\n", "")] * 3)
 
     def test_joins_again_by_folder(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.start_all([([AGAIN, LIBRARY, "keep", str(TIMES), folder, "job", str(rank), "3"], {})
-                            for rank in range(3)], f"joined {TIMES} times\n")
+            processes = [subprocess.Popen([AGAIN, LIBRARY, "keep", str(TIMES), folder, "job", str(rank), "3"], text=True,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=launchers.environment()) for rank in range(3)]
+            for process in processes:
+                self.assertEqual((*process.communicate(), process.returncode), (f"joined {TIMES} times\n", "", 0))
             self.assertEqual(os.listdir(folder), [])
 
     def test_not_dumpable(self):

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 
-from launchers import AS_ROOT, environment, free_port, start_hosts, start_slurm
+from launchers import AS_ROOT, environment, run_by_hand, start_hosts, start_slurm
 
 RANKS = 4
 # Folder, program, arguments, words of the output, and the largest number of source lines where there is a limit.
@@ -92,13 +92,8 @@ def machine_functions(program):
 
 
 def by_environment(command, libraries):
-    port = str(free_port())
-    processes = []
-    for rank in range(RANKS):
-        env = environment(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=port, LD_LIBRARY_PATH=libraries)
-        processes.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    outputs = [process.communicate() for process in processes]
-    return max(process.returncode for process in processes), "".join(out for out, _ in outputs), "".join(err for _, err in outputs)
+    statuses, outs, errors = zip(*run_by_hand(command, RANKS, LD_LIBRARY_PATH=libraries))
+    return max(statuses), "".join(outs), "".join(errors)
 
 
 def by_launcher(launcher, command, libraries, more=None):

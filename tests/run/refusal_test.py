@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 """Bad input: one clear line, exit status 2, nothing left behind."""
-import subprocess
 import unittest
 
 import espalier
@@ -10,19 +9,11 @@ SHM = ('provider "shm": a peer that is stopped or killed can block all processes
 
 
 class Refusals(espalier.FolderTest):
-    def refused(self, done, *words):
-        """`done` ended with status 2 and one line that has all of `words`."""
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertEqual(done.stdout, "")
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        for word in words:
-            self.assertIn(word, done.stderr)
-
     def test_run(self):
         def refused(words, *texts):
-            self.refused(espalier.call("run", "--node-binary", espalier.NODE, *words), *texts)
+            self.refused(espalier.run_text(*words), *texts)
 
-        what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree"]
+        what = espalier.what("complete:4", "broadcast", "two-tree")
         refused([*what, "--provider", "carrier-pigeon"], "carrier-pigeon", "no such provider", "mem")
         refused([*what, "--provider", "udp"], '"udp"', "FI_EP_RDM")
         refused([*what, "--provider", "udp;ofi_rxd"], "crashes")
@@ -31,10 +22,10 @@ class Refusals(espalier.FolderTest):
         refused([*what, "--input", self.path / "nothing"], "cannot read", "nothing")
         refused([*what, "--input", self.path], "cannot read")
         refused([*what, "--root", "4"], "root")
-        refused(["--topology", "mesh:0x4", "--collective", "broadcast", "--algorithm", "two-tree"], "mesh:0x4")
-        refused(["--topology", "circle:4", "--collective", "broadcast", "--algorithm", "two-tree"], "circle:4")
-        refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "magic"], "magic")
-        refused(["--topology", "complete:4", "--collective", "allreduce", "--algorithm", "binomial"], "binomial")
+        refused(espalier.what("mesh:0x4", "broadcast", "two-tree"), "mesh:0x4")
+        refused(espalier.what("circle:4", "broadcast", "two-tree"), "circle:4")
+        refused(espalier.what("complete:4", "broadcast", "magic"), "magic")
+        refused(espalier.what("complete:4", "allreduce", "binomial"), "binomial")
         refused([*what, "--bytes", "-1"], "-1")
         refused([*what, "--bytes", "many"], "many")
         refused([*what, "--bytes", "1024GiB"], "memory", "at most")
@@ -46,27 +37,23 @@ class Refusals(espalier.FolderTest):
         self.refused(espalier.call("--version", "foo"), "unexpected argument 'foo' after --version")
         refused([*what, "--start", "0-3=true", "--nodes-per-process", 2], "--nodes-per-process has no effect")
         self.refused(espalier.call("run", *what, "--node-binary", self.path / "nothing"), "nothing")
-        reduce = ["--topology", "complete:4", "--collective", "reduce", "--algorithm", "two-tree"]
+        reduce = espalier.what("complete:4", "reduce", "two-tree")
         refused([*reduce, "--type", "f33"], "f33")
-        allreduce = ["--topology", "complete:2", "--collective", "allreduce", "--algorithm", "two-tree"]
+        allreduce = espalier.what("complete:2", "allreduce", "two-tree")
         refused([*allreduce, "--counts", "1,2"], "an allreduce has one message")
         refused([*reduce, "--op", "average"], "average")
         refused([*reduce, "--type", "f32", "--op", "xor"], "xor on f32")
         refused([*reduce, "--bytes", "7"], "multiple of 4")
         refused([*reduce, "--input", espalier.NODE], "--input")
         refused([*reduce, "--root", 2, "--op", "affine", "--bytes", 8], "does not commute")
-        refused(["--topology", "complete:4", "--collective", "scan", "--algorithm", "chain", "--op", "affine", "--bytes",
-                 12], "multiple of 8")
-        refused(["--topology", "complete:4", "--collective", "barrier", "--algorithm", "dissemination", "--bytes", 1],
-                "a barrier moves no bytes")
-        refused(["--topology", "complete:4", "--collective", "allgather", "--algorithm", "leaf"],
-                "for fat trees, whose routers run programs too, not for complete:4")
+        refused([*espalier.what("complete:4", "scan", "chain"), "--op", "affine", "--bytes", 12], "multiple of 8")
+        refused([*espalier.what("complete:4", "barrier", "dissemination"), "--bytes", 1], "a barrier moves no bytes")
+        refused(espalier.what("complete:4", "allgather", "leaf"), "for fat trees, whose routers run programs too, not for complete:4")
         refused([*what, "--run-length", 3], "--run-length is no parameter of algorithm 'two-tree'")
-        refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "lambda-tree", "--lambda", "1/2"],
-                "--lambda '1/2'")
+        refused([*espalier.what("complete:4", "broadcast", "lambda-tree"), "--lambda", "1/2"], "--lambda '1/2'")
         refused([*what, "--links", "direct"], "--links 'direct'", "routed or hop-by-hop")
-        refused(["--topology", "complete:200", "--collective", "broadcast", "--algorithm", "chain", "--links", "hop-by-hop"],
-                "rank 0 of complete:200 has 199 lanes", "128 endpoints")
+        refused([*espalier.what("complete:200", "broadcast", "chain"), "--links", "hop-by-hop"], "rank 0 of complete:200 has 199 lanes",
+                "128 endpoints")
         refused([*what, "--start", "4=true"], "--start '4=true'", "0 to 3")
         for ranks in ("", "1,", "2-1", "x", "-1", "1-", "0x1"):
             refused([*what, "--start", f"{ranks}=true"], f"--start '{ranks}=true'", "as 4,5 or 4-7")
@@ -79,16 +66,13 @@ class Refusals(espalier.FolderTest):
             refused([*what, option, "1=f", "--start", "0,3=true", "--unsigned"], f"{option} '1=f'", "node 2 boots nothing")
         refused([*what, "--nodes-per-process", 0], "--nodes-per-process")
         refused([*what, "--nodes-per-process", 257], "--nodes-per-process")
-        refused(["--topology", "fattree:k=2,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--kill", "7@1"],
-                "--kill 7@1", "0 to 6")
-        refused(["--topology", "complete:4", "--collective", "all-to-all", "--algorithm", "pairwise", "--bytes", "64GiB"],
-                "a rank", "memory", "at most")
+        refused([*espalier.what("fattree:k=2,h=2,c=1", "broadcast", "leaf"), "--kill", "7@1"], "--kill 7@1", "0 to 6")
+        refused([*espalier.what("complete:4", "all-to-all", "pairwise"), "--bytes", "64GiB"], "a rank", "memory", "at most")
         refused(["/dev/null"], "/dev/null")
 
     def test_counts(self):
         def refused(collective, algorithm, counts, *texts, more=(), topology="complete:4"):
-            self.refused(espalier.call("run", "--node-binary", espalier.NODE, "--topology", topology, "--collective", collective,
-                                       "--algorithm", algorithm, "--counts", counts, *more), *texts)
+            self.refused(espalier.run_text(*espalier.what(topology, collective, algorithm), "--counts", counts, *more), *texts)
 
         refused("broadcast", "two-tree", "1,2,3,4", "--counts is for scatter", "a broadcast has one message")
         refused("barrier", "dissemination", "0,0,0,0", "--counts is for scatter", "barrier")
@@ -110,9 +94,9 @@ class Refusals(espalier.FolderTest):
         for at in range(0, len(whole), 97):
             damaged = self.path / "damaged.esp"
             damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
-            self.refused(espalier.call("run", damaged, "--node-binary", espalier.NODE), "damaged.esp")
+            self.refused(espalier.run_text(damaged), "damaged.esp")
             damaged.write_bytes(whole[:at])
-            self.refused(espalier.call("run", damaged, "--node-binary", espalier.NODE), "damaged.esp")
+            self.refused(espalier.run_text(damaged), "damaged.esp")
 
     def test_node(self):
         file = espalier.compile(self.path / "b.esp", "complete:3")

@@ -18,9 +18,9 @@ import time
 import unittest
 
 from launchers import OnHosts
+from processes import HANG_S
 
 ESPALIER, STEADY = (os.path.abspath(path) for path in sys.argv[1:3])
-HANG_S = 120  # what has not ended by then never will
 STRANGER = 2  # its host; the job runs on hosts 0 and 1
 RECORDED = 4_000_000  # bytes that cross the switch from the start of a job on
 TIMES = 5     # that each stream is said again to the same job

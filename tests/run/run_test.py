@@ -46,16 +46,16 @@ class Broadcast(espalier.FolderTest):
 
     def test_shared_processors_are_named(self):
         """The time of nodes that take turns is not that of a fabric: said in the text and in the JSON, unless nodes may be elsewhere."""
-        words = ["--topology", "complete:3", "--collective", "broadcast", "--algorithm", "chain", "--provider", "mem", "--bytes", "64"]
+        words = [*espalier.what("complete:3", "broadcast", "chain"), "--provider", "mem", "--bytes", "64"]
         line = "3 nodes share 1 processor and take turns"
         all_processors = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(all_processors)})
         try:
-            done = espalier.call("run", *words, "--node-binary", espalier.NODE)
+            done = espalier.run_text(*words)
             self.assertIn(line, done.stdout, done.stderr)
             self.assertEqual(espalier.run(*words)[1]["processors"], 1)
             elsewhere = [*words, "--launch-prefix", "env NODE=%r"]
-            self.assertNotIn("take turns", espalier.call("run", *elsewhere, "--node-binary", espalier.NODE).stdout)
+            self.assertNotIn("take turns", espalier.run_text(*elsewhere).stdout)
             self.assertNotIn("processors", espalier.run(*elsewhere)[1])
         finally:
             os.sched_setaffinity(0, all_processors)
@@ -67,25 +67,22 @@ class Broadcast(espalier.FolderTest):
 
     def test_authenticated_payloads(self):
         """Short messages, and long ones, whose code needs another write."""
-        words = ["--topology", "complete:5", "--collective", "allreduce", "--algorithm", "two-tree", "--authenticate-data"]
-        status, found, error = espalier.run(*words, "--provider", "tcp", "--bytes", "0,4096,4MiB")
-        self.assertEqual(status, 0, error)
+        words = [*espalier.what("complete:5", "allreduce", "two-tree"), "--authenticate-data"]
+        found = self.right(*words, "--provider", "tcp", "--bytes", "0,4096,4MiB")
         for run in espalier.runs(found):
             self.assertTrue(all(rank["right"] for rank in run["ranks"]), run)
         status, _, error = espalier.run(*words, "--provider", "mem", "--bytes", "8")
         self.assertEqual((status, error), (2, "espalier: --authenticate-data: mem cannot authenticate payloads; expected --provider tcp\n"))
 
     def test_a_provider_for_joined_programs(self):
-        words = ["--topology", "complete:2", "--collective", "barrier", "--algorithm", "dissemination", "--provider", "mem+tcp"]
+        words = [*espalier.what("complete:2", "barrier", "dissemination"), "--provider", "mem+tcp"]
         status, _, error = espalier.run(*words)
         self.assertEqual((status, error), (2, "espalier: --provider mem+tcp is for programs that join a job; expected tcp, mem or another\n"))
 
     def test_auto_takes_a_schedule_for_each_size(self):
         words = ["--topology", "complete:8", "--collective", "allreduce", "--provider", "mem", "--type", "u8", "--bytes"]
-        status, found, error = espalier.run(*words, "8,16,4MiB")
-        self.assertEqual(status, 0, error)
+        found = self.right(*words, "8,16,4MiB")
         self.assertEqual(found["algorithm"], "auto")
-        self.assertTrue(found["right"])
         self.assertEqual([len(schedule["runs"]) for schedule in found["schedules"]], [2, 1])
         self.assertEqual([run["bytes"] for run in espalier.runs(found)], [8, 16, 4 << 20])
         names = [schedule["algorithm"] for schedule in found["schedules"]]
@@ -93,16 +90,15 @@ class Broadcast(espalier.FolderTest):
         for schedule, size in zip(found["schedules"], ("8 bytes", "4194304 bytes")):
             self.assertIn(f"chosen for {size}", schedule["chosen"])
             self.assertIn("default constants", schedule["chosen"])
-        done = espalier.call("run", *words, "8,4MiB", "--node-binary", espalier.NODE)
+        done = espalier.run_text(*words, "8,4MiB")
         self.assertEqual(done.returncode, 0, done.stderr)
         for name in names:
             self.assertRegex(done.stdout, f"auto: {name}.*, chosen for")
-        done = espalier.call("run", *words, "8,4MiB", "--kill", "1@5", "--node-binary", espalier.NODE)
+        done = espalier.run_text(*words, "8,4MiB", "--kill", "1@5")
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("--kill is for one schedule, and auto takes 2", done.stderr)
         # Operators that do not commute keep the order of ranks.
-        status, found, error = espalier.run(*words[:6], "--op", "affine", "--bytes", "8")
-        self.assertEqual((status, found["right"]), (0, True), error)
+        self.right(*words[:6], "--op", "affine", "--bytes", "8")
 
     def test_topologies_from_files(self):
         examples = pathlib.Path(__file__).parents[2] / "examples/topologies"
@@ -118,17 +114,13 @@ class Broadcast(espalier.FolderTest):
         file = espalier.compile(self.path / "b.esp", "complete:4")
         before = file.read_bytes()
         for sizes in ("1", str(LARGE)):
-            status, found, error = espalier.run("--bytes", sizes, file)
-            self.assertEqual(status, 0, error)
-            self.assertTrue(found["right"])
+            self.right("--bytes", sizes, file)
         self.assertEqual(file.read_bytes(), before)
 
     def test_a_file_reaches_every_rank(self):
         message = pathlib.Path(espalier.NODE).read_bytes()
         out = self.path / "out"
-        status, found, error = espalier.run("--topology", "complete:6", "--collective", "broadcast", "--algorithm",
-                                            "two-tree", "--root", 1, "--input", espalier.NODE, "--output", out)
-        self.assertEqual(status, 0, error)
+        found = self.right(*espalier.what("complete:6", "broadcast", "two-tree"), "--root", 1, "--input", espalier.NODE, "--output", out)
         self.assertEqual(sorted(entry.name for entry in out.iterdir()), [f"rank-{rank}.bin" for rank in range(6)])
         for rank in range(6):
             self.assertEqual((out / f"rank-{rank}.bin").read_bytes(), message)
@@ -138,9 +130,7 @@ class Broadcast(espalier.FolderTest):
         self.check("tcp", 1, 0, [0, 5])
 
     def test_repetitions_are_timed(self):
-        status, found, error = espalier.run("--topology", "complete:4", "--collective", "broadcast", "--algorithm",
-                                            "two-tree", "--bytes", "8,64KiB", "--repeat", 5, "--warmup", 2)
-        self.assertEqual(status, 0, error)
+        found = self.right(*espalier.what("complete:4", "broadcast", "two-tree"), "--bytes", "8,64KiB", "--repeat", 5, "--warmup", 2)
         for run, size in zip(found["runs"], (8, 65536)):
             self.assertEqual(run["bytes"], size)
             self.assertEqual(len(run["times_s"]), 5)
@@ -149,40 +139,27 @@ class Broadcast(espalier.FolderTest):
 
     def test_back_to_back(self):
         for provider in ("tcp", "mem"):
-            status, _, error = espalier.run("--topology", "complete:5", "--collective", "broadcast", "--algorithm",
-                                            "two-tree", "--bytes", "0,8,5000,70000", "--back-to-back", 500,
-                                            "--provider", provider)
-            self.assertEqual(status, 0, error)
+            self.right(*espalier.what("complete:5", "broadcast", "two-tree"), "--bytes", "0,8,5000,70000", "--back-to-back", 500,
+                       "--provider", provider)
 
     def test_blocks_with_checksums(self):
-        status, _, error = espalier.run("--topology", "complete:5", "--collective", "broadcast", "--algorithm",
-                                        "two-tree", "--bytes", "1000000", "--check-blocks")
-        self.assertEqual(status, 0, error)
+        self.right(*espalier.what("complete:5", "broadcast", "two-tree"), "--bytes", "1000000", "--check-blocks")
 
     def test_through_a_prefix_with_addresses(self):
-        status, found, error = espalier.run("--topology", "complete:3", "--collective", "broadcast", "--algorithm",
-                                            "two-tree", "--launch-prefix", "env RANK=%r", "--address", "127.0.0.%n")
-        self.assertEqual(status, 0, error)
+        found = self.right(*espalier.what("complete:3", "broadcast", "two-tree"), "--launch-prefix", "env RANK=%r", "--address",
+                           "127.0.0.%n")
         self.assertEqual(len({rank["pid"] for rank in found["runs"][0]["ranks"]}), 3)
 
 
-class Simulated(unittest.TestCase):
+class Simulated(espalier.Case):
     """A run leaves the files that its simulation leaves, to the byte: results, and what every node did."""
 
-    @staticmethod
-    def kept(collective, folder):
-        return [word for what in espalier.kept(collective) for word in (f"--{what}", folder)]
-
     def same(self, folder, topology, collective, algorithm, bytes, *words, root=0):
-        file = espalier.compile(folder / "s.esp", topology, collective, algorithm, root)
-        done = espalier.call("simulate", file, "--bytes", bytes, *words, *self.kept(collective, folder / "simulated"), "--jitter", 0.5)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        status, _, error = espalier.run(file, "--bytes", bytes, *words, *self.kept(collective, folder / "real"), "--provider",
-                                        "mem")
-        self.assertEqual(status, 0, error)
-        simulated = {path.name: path.read_bytes() for path in (folder / "simulated").iterdir()}
-        real = {path.name: path.read_bytes() for path in (folder / "real").iterdir()}
-        self.assertEqual(simulated, real)
+        file = espalier.compile(folder / "s.esp", topology, collective, algorithm, root=root)
+        espalier.said("simulate", file, "--bytes", bytes, *words, *espalier.keep(collective, folder / "simulated"), "--jitter", 0.5)
+        self.right(file, "--bytes", bytes, *words, *espalier.keep(collective, folder / "real"), "--provider", "mem")
+        real = espalier.contents(folder / "real")
+        self.assertEqual(espalier.contents(folder / "simulated"), real)
         return real
 
     def test_files(self):
@@ -201,7 +178,7 @@ class Simulated(unittest.TestCase):
                     self.assertTrue(log and len(log) % 16 == 0, len(log))
 
 
-class Reductions(unittest.TestCase):
+class Reductions(espalier.Case):
     def test_types_and_operators(self):
         cases = [("reduce", "two-tree", 7, 0, "f32", "sum"), ("reduce", "chain", 6, 5, "f64", "product"),
                  ("allreduce", "two-tree", 8, 0, "i32", "sum"), ("allreduce", "chain", 5, 0, "bf16", "max"),
@@ -210,11 +187,8 @@ class Reductions(unittest.TestCase):
         for provider in ("tcp", "mem"):
             for collective, algorithm, ranks, root, kind, operator in cases:
                 with self.subTest(provider=provider, collective=collective, algorithm=algorithm, ranks=ranks):
-                    status, found, error = espalier.run(
-                        "--topology", f"complete:{ranks}", "--collective", collective, "--algorithm", algorithm,
-                        "--root", root, "--type", kind, "--op", operator, "--bytes", "0,8,40000,1MiB",
-                        "--repeat", 2, "--provider", provider)
-                    self.assertEqual(status, 0, error)
+                    found = self.right(*espalier.what(f"complete:{ranks}", collective, algorithm), "--root", root, "--type", kind, "--op",
+                                       operator, "--bytes", "0,8,40000,1MiB", "--repeat", 2, "--provider", provider)
                     checked = [rank["rank"] for rank in found["runs"][0]["ranks"] if rank["checked"]]
                     self.assertEqual(checked, list(range(ranks)) if collective == "allreduce" else [root])
 

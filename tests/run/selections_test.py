@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """Selections on real processes: nodes choose by themselves, from schedule files and from images, what simulation chooses, with
 bitwise the same results and logs on either side of a crossover; nodes with another table take no part."""
-import filecmp
-import json
 import unittest
 
 import espalier
@@ -22,14 +20,8 @@ class Selections(espalier.FolderTest):
         self.below = self.above - 4
         self.assertLess(self.above, 1 << 20, "a crossover that a test can reach")
 
-    def call(self, *words, status=0):
-        done = espalier.call(*words)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return done
-
     def compile(self, path, *more):
-        return json.loads(self.call("compile", "--topology", TOPOLOGY, "--collective", "allreduce", "-o", path, "--format", "json",
-                                    *more).stdout)["selection"]
+        return espalier.told("compile", "--topology", TOPOLOGY, "--collective", "allreduce", "-o", path, *more)["selection"]
 
     def run_file(self, *more, status=0):
         found, value, error = espalier.run(self.file, "--provider", "mem", *more)
@@ -43,16 +35,16 @@ class Selections(espalier.FolderTest):
         for size in self.below, self.above:
             with self.subTest(size=size):
                 folders = [self.path / f"{what}-{size}" for what in ("simulated", "run")]
-                words = [["--bytes", size, "--type", "f32", "--output", folder, "--events", folder] for folder in folders]
-                simulated = json.loads(self.call("simulate", self.file, *words[0], "--format", "json").stdout)
+                words = [["--bytes", size, "--type", "f32", *espalier.keep("allreduce", folder)] for folder in folders]
+                simulated = espalier.told("simulate", self.file, *words[0])
                 value, _ = self.run_file(*words[1])
                 self.assertEqual(value["algorithm"], self.row_of(size)["algorithm"])
                 self.assertEqual(value["algorithm"], simulated["algorithm"])
                 self.assertEqual(value["chosen"], simulated["chosen"])
                 self.assertEqual(value["runs"][0]["blocks"], simulated["blocks"])
-                names = sorted(path.name for path in folders[0].iterdir())
-                self.assertEqual(len(names), 2 * RANKS)
-                self.assertEqual(filecmp.cmpfiles(*folders, names, shallow=False)[1:], ([], []))
+                found, expected = map(espalier.contents, folders)
+                self.assertEqual(len(found), 2 * RANKS)
+                self.assertEqual(found, expected)
 
     def test_sizes_of_several_schedules(self):
         value, _ = self.run_file("--bytes", f"8,{self.below},{self.above}")
@@ -65,8 +57,8 @@ class Selections(espalier.FolderTest):
         self.assertIn("--kill is for one schedule, and the selection takes 2 for these sizes", error)
 
     def images(self, file, name):
-        self.call("image", "build", file, "--board", espalier.ROOT / "boards/linux-x86_64", "--release", "1.0.0",
-                  "-o", self.path / f"{name}-%r.img")
+        espalier.said("image", "build", file, "--board", espalier.ROOT / "boards/linux-x86_64", "--release", "1.0.0", "-o",
+                      self.path / f"{name}-%r.img")
         return str(self.path / f"{name}-%r.img")
 
     def test_images_have_the_table(self):

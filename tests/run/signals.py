@@ -8,7 +8,6 @@ leave no process and no temporary file. Prints a row per command and signal; exi
 import argparse
 import concurrent.futures
 import os
-import pathlib
 import random
 import resource
 import signal
@@ -17,9 +16,9 @@ import sys
 import tempfile
 import time
 
-from espalier import COMMAND, NODE
+from espalier import COMMAND, run_words, what
+from processes import descendants, wait_for
 
-HANG_S = 120  # what has not ended by then never will
 WINDOW_S = 1.0
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1")
 MARK = "ESPALIER_TRIAL"
@@ -30,35 +29,13 @@ RSH = "sh -c 'shift; exec sh -c \"$1\"' rsh"
 def commands():
     """By name: the command, and whether its ranks give it the signal's status."""
     job = ["sleep", "300"]
-    run = [COMMAND, "run", "--node-binary", NODE, "--topology", "complete:4", "--collective", "allreduce", "--algorithm",
-           "recursive-doubling", "--bytes", "8", "--back-to-back", "1000000000", "--provider"]
+    run = [COMMAND, *run_words(*what("complete:4", "allreduce", "recursive-doubling"), "--bytes", 8, "--back-to-back", 1000000000), "--provider"]
     return {
         "launch": ([COMMAND, "launch", "-n", "8", *job], True),
         "launch --hosts": ([COMMAND, "launch", "-n", "8", "--hosts", "a,b,c", "--rsh", RSH, *job], True),
         "run --provider tcp": ([*run, "tcp"], False),
         "run --provider mem": ([*run, "mem"], False),
     }
-
-
-def processes_of(mark):
-    """The processes that inherited the mark, with their names."""
-    found = {}
-    for path in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
-                found[int(path.name)] = (path / "comm").read_text().strip()
-        except OSError:
-            continue
-    return found
-
-
-def wait_for(condition):
-    until = time.monotonic() + HANG_S
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def prepare_child():
@@ -73,13 +50,13 @@ def trial(command, ranks_decide, name, after_s, mark):
     number = getattr(signal, f"SIG{name}")
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd=folder,
-                               preexec_fn=prepare_child, env={**os.environ, MARK: mark, "TMPDIR": folder})
+                               preexec_fn=prepare_child, env=dict([mark.split("=")], **os.environ, TMPDIR=folder))
         time.sleep(after_s)
         began = time.monotonic()
         wrong = "it ended before the signal" if job.poll() is not None else ""
         job.send_signal(number)
         if not wait_for(lambda: job.poll() is not None):
-            wrong = f"lost: {processes_of(mark)}"
+            wrong = f"lost: {descendants(mark)}"
             job.kill()
             job.wait()
         took = time.monotonic() - began
@@ -88,8 +65,8 @@ def trial(command, ranks_decide, name, after_s, mark):
         said = output.read().decode()[-300:]
         if not wrong and (job.returncode not in expected or (job.returncode == 1 and "broken off" not in said)):
             wrong = f"status {job.returncode}; expected one of {expected}: {said}"
-        if not wrong and not wait_for(lambda: not processes_of(mark)):
-            wrong = f"left behind: {processes_of(mark)}"
+        if not wrong and not wait_for(lambda: not descendants(mark)):
+            wrong = f"left behind: {descendants(mark)}"
         if not wrong and (left := os.listdir(folder)):
             wrong = f"left behind: {left}"
     return wrong, took
@@ -102,7 +79,7 @@ def campaign(trials, seed, jobs):
     plan = [(*cases[i % len(cases)], draw.random() * WINDOW_S) for i in range(trials)]
     def go(i):
         name, number, after_s = plan[i]
-        return trial(*commands()[name], number, after_s, f"{os.getpid()}-{i}")
+        return trial(*commands()[name], number, after_s, f"{MARK}={os.getpid()}-{i}")
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(go, range(trials)))
     failures = [f"{plan[i][0]}, {plan[i][1]} after {plan[i][2]:.3f} s: {wrong}" for i, (wrong, _) in enumerate(results) if wrong]

@@ -5,7 +5,7 @@ import unittest
 
 import espalier
 
-WHAT = ["--topology", "complete:8", "--collective", "allreduce", "--algorithm", "two-tree", "--bytes", "8,100000"]
+WHAT = [*espalier.what("complete:8", "allreduce", "two-tree"), "--bytes", "8,100000"]
 
 
 class Starts(espalier.FolderTest):
@@ -17,9 +17,7 @@ class Starts(espalier.FolderTest):
         self.assertEqual(sorted(path.name for path in self.path.iterdir()), ["3 and 4", "5 and 6", "6 and 7", "a node"])
 
     def test_each_has_a_process_and_the_others_share(self):
-        status, found, error = espalier.run(*WHAT, "--nodes-per-process", 3, "--start", f"3=env A=1 {espalier.NODE}",
-                                            "--start", f"5,6={espalier.NODE}")
-        self.assertEqual(status, 0, error)
+        found = self.right(*WHAT, "--nodes-per-process", 3, "--start", f"3=env A=1 {espalier.NODE}", "--start", f"5,6={espalier.NODE}")
         pids = [rank["pid"] for rank in found["runs"][-1]["ranks"]]
         self.assertEqual([pids.index(pid) for pid in pids], [0, 0, 0, 3, 4, 5, 6, 7])
 
@@ -28,7 +26,7 @@ class Starts(espalier.FolderTest):
                                ("sleep 0; exit 3 #", "ended with status"),
                                (f"{espalier.NODE} --surplus", "unknown option --surplus")):
             with self.subTest(command=command):
-                done = espalier.call("run", *WHAT, "--node-binary", espalier.NODE, "--start", f"5={command}")
+                done = espalier.run_text(*WHAT, "--start", f"5={command}")
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 said = (done.stderr.splitlines() or [""])
                 self.assertTrue(any(words in line for line in said), done.stderr)
@@ -57,8 +55,7 @@ class Starts(espalier.FolderTest):
                           ("link", "reports record 0 of its log on link 200; expected one of its")):
             with self.subTest(how=how):
                 hostile = f"'{pathlib.Path(__file__).parent}/hostile.py' {how} '{espalier.NODE}'"
-                done = espalier.call("run", *WHAT[:-1], 4096, "--node-binary", espalier.NODE, "--trace", self.path / "trace",
-                                     "--start", f"5={hostile}")
+                done = espalier.run_text(*WHAT[:-1], 4096, "--trace", self.path / "trace", "--start", f"5={hostile}")
                 said = done.stdout + done.stderr
                 self.assertEqual(done.returncode, 1, said)
                 lines = [line for line in said.splitlines() if says in line]

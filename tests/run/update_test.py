@@ -1,33 +1,20 @@
 #!/usr/bin/python3
-"""update_test.py [--kills N]: espalier update on real processes with flash files. A new release goes to all nodes; updates that are
-refused change nothing; nodes of two releases run nothing together. Then N updates (default 2; with ESPALIER_WHOLE=1: 50) in which a node, or
-every process at once, is killed at a random moment: afterwards all nodes end in one release and run a collective in it."""
-import argparse
-import os
+"""espalier update on real processes with flash files. A new release goes to all nodes; updates that are refused change nothing; nodes of
+two releases run nothing together. tests/hil/updates_test.py kills nodes meanwhile."""
 import pathlib
-import random
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 import unittest
 
 import espalier
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import sample  # noqa: E402
 
 BOARD = espalier.ROOT / "boards/linux-x86_64"
 NODES = 4
 OLD, NEW = "1.0.0", "1.1.0"
 
 
-class Update(unittest.TestCase):
-    kills = 2
-
+class Update(espalier.Case):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -166,50 +153,6 @@ class Update(unittest.TestCase):
             (self.path / f"{node}.flash").write_bytes(flash[node])
         self.refused("the nodes run several releases, which no update explains", "--settle", *self.keys)
 
-    def killed(self, dice, longest):
-        """An update with a kill. Returns what it says about it."""
-        moment = dice.uniform(0, longest)
-        if dice.random() < 0.5:
-            node = dice.randrange(NODES)
-            moment /= 4  # after the start of the nodes
-            done = self.update(self.path / "new-%r.img", *self.keys, "--kill", f"{node}@{int(1000 * moment)}")
-            self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
-            ends = re.search(rf"^all {NODES} nodes run release (\S+)$", done.stdout, re.M)
-            self.assertIsNotNone(ends, done.stdout + done.stderr)
-            self.assertEqual(done.returncode, 0 if ends.group(1) == NEW else 1)
-            return f"node {node} killed after {1000 * moment:.0f} ms, "
-        # Everything at once: the command, and with it its nodes.
-        words = list(map(str, self.words(self.path / "new-%r.img", *self.keys)))
-        with subprocess.Popen([espalier.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            time.sleep(moment)
-            process.send_signal(signal.SIGKILL)
-        return f"all killed after {1000 * moment:.0f} ms, "
-
-    def test_kills(self):
-        dice = random.Random(sample.seed())
-        begin = time.monotonic()
-        self.check(self.update(self.path / "new-%r.img", *self.keys))
-        longest = time.monotonic() - begin
-        ends = {OLD: 0, NEW: 0}
-        mixed = 0
-        for _ in range(self.kills):
-            self.setUp()
-            text = self.killed(dice, longest)
-            done = self.run_collective()  # in one release, or refused
-            if done.returncode != 0:
-                self.assertIn("nodes of two releases run nothing together", done.stderr)
-                mixed += 1
-            release = self.settle()
-            ends[release] += 1
-            self.check(self.run_collective())
-            print(text + f"all nodes in {release}", flush=True)
-        print(f"{self.kills} kills: {ends[OLD]} ended in the old release, {ends[NEW]} in the new one; {mixed} times nodes of two "
-              "releases refused to join before", flush=True)
-
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=50 if os.environ.get("ESPALIER_WHOLE") == "1" else 2)
-    known, rest = parser.parse_known_args()
-    Update.kills = known.kills
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest.main()

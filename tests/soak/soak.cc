@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/options.h"
 #include "tests/soak/controller.h"
 #include "tests/soak/member.h"
 #include "tests/soak/report.h"
@@ -35,41 +36,22 @@ struct Arguments {
   bool verbose = false;
 };
 
-int refuse(const std::string& word) {
-  std::fprintf(stderr,
-               "soak: '%s'; expected [--seconds N] [--seed S] [--page FOLDER] [--verbose]\n",
-               word.c_str());
-  return 2;
-}
-
-// Returns the word that cannot be used; empty: none.
-std::string read(const std::vector<std::string>& words, Arguments& arguments) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--verbose") {
-      arguments.verbose = true;
-      continue;
-    }
-    const std::string value = i + 1 < words.size() ? words[i + 1] : "";
-    const bool is_number = !value.empty() && value.size() < 10 &&
-                           value.find_first_not_of("0123456789") == std::string::npos;
-    if (words[i] == "--page" && std::filesystem::is_directory(value)) {
-      arguments.page = value;
-    } else if (words[i] == "--seconds" && is_number) {
-      arguments.seconds = std::stoull(value);
-    } else if (words[i] == "--seed" && is_number) {
-      arguments.seed = std::stoull(value);
-    } else {
-      return words[i] + (value.empty() ? "" : " " + value);
-    }
-    ++i;
+Arguments read(std::vector<std::string> words) {
+  Arguments arguments;
+  arguments.verbose = std::erase(words, "--verbose") != 0;
+  const testing::Options given("soak", words, {"--seconds", "--seed", "--page"});
+  given.read("--seconds", arguments.seconds, 0, 999'999'999);
+  given.read("--seed", arguments.seed, 0, 999'999'999);
+  arguments.page = given.text("--page");
+  if (given.has("--page") && !std::filesystem::is_directory(arguments.page)) {
+    given.refuse("--page: '" + arguments.page + "' is no folder");
   }
-  return "";
+  return arguments;
 }
 
 int run(const std::vector<std::string>& words) {
   if (words.size() == 1 && words[0] == "member") return run_member();
-  Arguments arguments;
-  if (const std::string word = read(words, arguments); !word.empty()) return refuse(word);
+  const Arguments arguments = read(words);
   std::string folder = std::filesystem::temp_directory_path() / "espalier-soak-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
     std::fprintf(stderr, "soak: cannot make '%s': %s\n", folder.c_str(), std::strerror(errno));

@@ -77,6 +77,30 @@ class RecoveryTest : public ::testing::Test {
       if (!goes_on(scenario) || HasFailure()) return;
     }
   }
+  // The same for each loss with each of these spares. The first moment, in a sample: `spread` times
+  // the number of the lost node, or of an end of the lost link.
+  void at_all_losses(Scenario scenario, bool links, bool nodes,
+                     std::initializer_list<SpareKinds> all_kinds, std::uint64_t spread,
+                     std::uint64_t stride) {
+    for (const Loss& loss : tools::single_losses(library(scenario.spec).topology(), links, nodes)) {
+      for (const SpareKinds kinds : all_kinds) {
+        if (HasFailure()) return;
+        scenario.loss = loss;
+        scenario.kinds = kinds;
+        scenario.moment = whole() ? 0 : spread * loss.a;
+        at_all_moments(scenario, stride);
+      }
+    }
+  }
+  // Calls one(loss, kinds) for each node of the mesh, with spares for nodes and for both.
+  template <typename One>
+  void for_each_node(const One& one) {
+    for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+      for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
+        if (!HasFailure()) one(loss, kinds);
+      }
+    }
+  }
   // Returns the stride of the moments: a sample, or all.
   static std::uint64_t stride(std::uint64_t usual) {
     return whole() ? 1 : small_sample() ? 4 * usual + 1 : usual;
@@ -114,70 +138,35 @@ class RecoveryTest : public ::testing::Test {
 };
 
 TEST_F(RecoveryTest, GoesOnWithoutALink) {
-  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), true, false)) {
-    for (const SpareKinds kinds : {SpareKinds::kLinks, SpareKinds::kBoth}) {
-      Scenario scenario;
-      scenario.loss = loss;
-      scenario.kinds = kinds;
-      scenario.moment = whole() ? 0 : loss.a + loss.b;
-      at_all_moments(scenario, stride(97));
-      if (HasFailure()) return;
-    }
-  }
+  at_all_losses({}, true, false, {SpareKinds::kLinks, SpareKinds::kBoth}, 1, stride(97));
   EXPECT_GT(recoveries_, small_sample() ? 80u : 300u);
 }
 
 TEST_F(RecoveryTest, GoesOnWithoutANode) {
-  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
-    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
-      Scenario scenario;
-      scenario.loss = loss;
-      scenario.kinds = kinds;
-      scenario.moment = whole() ? 0 : loss.a;
-      at_all_moments(scenario, stride(97));
-      if (HasFailure()) return;
-    }
-  }
+  at_all_losses({}, false, true, {SpareKinds::kNodes, SpareKinds::kBoth}, 1, stride(97));
   EXPECT_GT(recoveries_, small_sample() ? 60u : 250u);
 }
 
 // Spares for nodes only: one end of the link goes, knows that, and is silent.
 TEST_F(RecoveryTest, ExpelsAnEndOfALink) {
-  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), true, false)) {
-    Scenario scenario;
-    scenario.loss = loss;
-    scenario.kinds = SpareKinds::kNodes;
-    scenario.moment = whole() ? 0 : 2 * loss.a;
-    at_all_moments(scenario, stride(131));
-    if (HasFailure()) return;
-  }
+  at_all_losses({}, true, false, {SpareKinds::kNodes}, 2, stride(131));
   EXPECT_GT(recoveries_, small_sample() ? 25u : 100u);
 }
 
 // All 12 links and 9 nodes of a mesh of nine.
 TEST_F(RecoveryTest, GoesOnOnAMeshOfNine) {
-  for (const Loss& loss : tools::single_losses(library("mesh:3x3").topology(), true, true)) {
-    Scenario scenario;
-    scenario.spec = "mesh:3x3";
-    scenario.loss = loss;
-    scenario.moment = whole() ? 0 : 5 * loss.a;
-    at_all_moments(scenario, stride(151));
-    if (HasFailure()) return;
-  }
+  Scenario scenario;
+  scenario.spec = "mesh:3x3";
+  at_all_losses(scenario, true, true, {SpareKinds::kBoth}, 5, stride(151));
   EXPECT_GT(recoveries_, small_sample() ? 200u : 400u);
 }
 
 // All of them over framed links that lose, repeat, delay and damage frames.
 TEST_F(RecoveryTest, GoesOnOverFramedLinks) {
-  for (const Loss& loss : tools::single_losses(library("mesh:3x3").topology(), true, true)) {
-    Scenario scenario;
-    scenario.spec = "mesh:3x3";
-    scenario.loss = loss;
-    scenario.framed = true;
-    scenario.moment = whole() ? 0 : 20 * loss.a;
-    at_all_moments(scenario, whole() ? 7 : 4 * stride(151));
-    if (HasFailure()) return;
-  }
+  Scenario scenario;
+  scenario.spec = "mesh:3x3";
+  scenario.framed = true;
+  at_all_losses(scenario, true, true, {SpareKinds::kBoth}, 20, whole() ? 7 : 4 * stride(151));
   EXPECT_GT(recoveries_, small_sample() ? 100u : 150u);
 }
 
@@ -185,15 +174,10 @@ TEST_F(RecoveryTest, GoesOnOverFramedLinks) {
 TEST_F(RecoveryTest, RunsAgainWhatIsUntouched) {
   for (const Keeps keeps : {Keeps::kAll, Keeps::kPresent, Keeps::kNothing}) {
     lost_ = repeated_ = 0;
-    for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), true, true)) {
-      Scenario scenario;
-      scenario.loss = loss;
-      scenario.keeps = keeps;
-      scenario.eager_bytes = 1 << 20;  // so that a root is several collectives ahead
-      scenario.moment = whole() ? 0 : loss.a;
-      at_all_moments(scenario, stride(61));
-      if (HasFailure()) return;
-    }
+    Scenario scenario;
+    scenario.keeps = keeps;
+    scenario.eager_bytes = 1 << 20;  // so that a root is several collectives ahead
+    at_all_losses(scenario, true, true, {SpareKinds::kBoth}, 1, stride(61));
     if (small_sample()) continue;
     EXPECT_EQ(lost_ != 0, keeps != Keeps::kAll);
     EXPECT_EQ(repeated_ != 0, keeps == Keeps::kAll);
@@ -249,18 +233,16 @@ TEST_F(RecoveryTest, TakesInANodeThatComesBack) {
       ++returns;
     }
   };
-  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
-    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
-      Scenario scenario;
-      scenario.loss = loss;
-      scenario.kinds = kinds;
-      scenario.comes_back = true;
-      scenario.moment = 150 + 40 * loss.a;
-      come_back(scenario, stride(293), 2000);
-      scenario.framed = true;
-      come_back(scenario, whole() ? 100 : 15'000, small_sample() ? 10 : 20'000);
-    }
-  }
+  for_each_node([&](const Loss& loss, SpareKinds kinds) {
+    Scenario scenario;
+    scenario.loss = loss;
+    scenario.kinds = kinds;
+    scenario.comes_back = true;
+    scenario.moment = 150 + 40 * loss.a;
+    come_back(scenario, stride(293), 2000);
+    scenario.framed = true;
+    come_back(scenario, whole() ? 100 : 15'000, small_sample() ? 10 : 20'000);
+  });
   std::printf("a node came back %u times\n", returns);
 }
 
@@ -318,23 +300,20 @@ void lose_again(const Loss& loss, const Loss& again, SpareKinds kinds, std::uint
 // It is lost again while it comes back: the others go on without it.
 TEST_F(RecoveryTest, GoesOnIfTheNodeIsLostAgain) {
   std::uint32_t taken_in = 0, in_vain = 0;
-  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
-    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
-      lose_again(loss, loss, kinds, stride(149), [&](const ClusterUnderTest& cluster) {
-        SCOPED_TRACE(text(cluster.scenario));
-        const NodeUnderTest& first = *cluster.nodes[loss.a == 0 ? 1 : 0];
-        expect_others_go_on(cluster, loss);
-        for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
-          const NodeUnderTest& node = *cluster.nodes[v];
-          if (v == loss.a) continue;
-          EXPECT_EQ(node.recovery.generation(), first.recovery.generation()) << "node " << v;
-          EXPECT_EQ(node.from, first.from) << "node " << v;
-        }
-        (cluster.nodes[loss.a]->switched ? taken_in : in_vain) += 1;
-      });
-      if (HasFailure()) return;
-    }
-  }
+  for_each_node([&](const Loss& loss, SpareKinds kinds) {
+    lose_again(loss, loss, kinds, stride(149), [&](const ClusterUnderTest& cluster) {
+      SCOPED_TRACE(text(cluster.scenario));
+      const NodeUnderTest& first = *cluster.nodes[loss.a == 0 ? 1 : 0];
+      expect_others_go_on(cluster, loss);
+      for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
+        const NodeUnderTest& node = *cluster.nodes[v];
+        if (v == loss.a) continue;
+        EXPECT_EQ(node.recovery.generation(), first.recovery.generation()) << "node " << v;
+        EXPECT_EQ(node.from, first.from) << "node " << v;
+      }
+      (cluster.nodes[loss.a]->switched ? taken_in : in_vain) += 1;
+    });
+  });
   std::printf("it was taken in before %u times, lost before that %u times\n", taken_in, in_vain);
   EXPECT_GT(taken_in, 0u);
   EXPECT_GT(in_vain, 0u);
@@ -345,47 +324,41 @@ TEST_F(RecoveryTest, GoesOnIfTheNodeIsLostAgain) {
 // they try first. They go on without it. Nothing that it asks counts as a sign of life.
 TEST_F(RecoveryTest, GoesOnIfTheLostNodeStartsAnewAtOnce) {
   std::uint32_t refused = 0;
-  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
-    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
-      Scenario scenario = returning(loss, kinds);
-      const std::uint64_t taken_in = events_to_take_in(scenario);
-      if (HasFailure()) return;
-      scenario.again = loss;
-      scenario.returns_again = scenario.at_once = true;
-      for (std::uint64_t after = loss.a; after < 150; after += stride(37)) {
-        if (!is_in_part(after)) continue;
-        scenario.again_after = taken_in + after;
-        SCOPED_TRACE(text(scenario));
-        ClusterUnderTest cluster(scenario);
-        ASSERT_TRUE(cluster.run());
-        refused += cluster.refused ? 1 : 0;
-        expect_others_go_on(cluster, loss);
-        if (HasFailure()) return;
-      }
+  for_each_node([&](const Loss& loss, SpareKinds kinds) {
+    Scenario scenario = returning(loss, kinds);
+    const std::uint64_t taken_in = events_to_take_in(scenario);
+    if (HasFailure()) return;
+    scenario.again = loss;
+    scenario.returns_again = scenario.at_once = true;
+    for (std::uint64_t after = loss.a; after < 150; after += stride(37)) {
+      if (!is_in_part(after)) continue;
+      scenario.again_after = taken_in + after;
+      SCOPED_TRACE(text(scenario));
+      ClusterUnderTest cluster(scenario);
+      ASSERT_TRUE(cluster.run());
+      refused += cluster.refused ? 1 : 0;
+      expect_others_go_on(cluster, loss);
     }
-  }
+  });
   EXPECT_GT(refused, 0u);
 }
 
 // Once the sets of links are used up, a node that comes back learns that, and the others go on
 // without it.
 TEST_F(RecoveryTest, RefusesAReturnWithoutLinksForIt) {
-  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
-    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
-      Scenario scenario = returning(loss, kinds);
-      const std::uint64_t taken_in = events_to_take_in(scenario);
-      if (HasFailure()) return;
-      scenario.again = loss;
-      scenario.again_after = taken_in + 50;
-      scenario.returns_again = true;
-      SCOPED_TRACE(text(scenario));
-      ClusterUnderTest cluster(scenario);
-      ASSERT_TRUE(cluster.run());
-      EXPECT_TRUE(cluster.refused);
-      expect_others_go_on(cluster, loss);
-      if (HasFailure()) return;
-    }
-  }
+  for_each_node([&](const Loss& loss, SpareKinds kinds) {
+    Scenario scenario = returning(loss, kinds);
+    const std::uint64_t taken_in = events_to_take_in(scenario);
+    if (HasFailure()) return;
+    scenario.again = loss;
+    scenario.again_after = taken_in + 50;
+    scenario.returns_again = true;
+    SCOPED_TRACE(text(scenario));
+    ClusterUnderTest cluster(scenario);
+    ASSERT_TRUE(cluster.run());
+    EXPECT_TRUE(cluster.refused);
+    expect_others_go_on(cluster, loss);
+  });
 }
 
 // Another link or node is lost while one comes back. All that go on do so from one point, with one

@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "collectives/simulation/node_memory.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/hal/sim/network.h"
-#include "hal/serial/testing/hub.h"
+#include "espalier/internal/base/little_endian.h"
+#include "tests/spares/testing/world.h"
 #if ESPALIER_TEST_OFI
 #include "hal/fabric/testing/local_endpoints.h"
 #endif
@@ -27,80 +29,11 @@ namespace {
 constexpr std::uint32_t kRanks = 4;
 constexpr std::uint32_t kGenerations = 3;
 
-// Three generations of links between all nodes.
-class Fabric {
- public:
-  virtual ~Fabric() = default;
-  // The node's endpoint with the links of this generation, which is one above the present one.
-  virtual Endpoint& open(std::uint32_t node, std::uint32_t generation) = 0;
-  // Lets time pass until something arrives, or until `until`.
-  virtual void pass(std::uint64_t until) = 0;
-};
-
-class SimulatedFabric final : public Fabric {
- public:
-  explicit SimulatedFabric(std::uint64_t eager_bytes)
-      : network_(model(eager_bytes), sim::complete_links(kRanks)) {}
-  Endpoint& open(std::uint32_t node, std::uint32_t generation) override {
-    if (generation > 0) {
-      EXPECT_EQ(network_.reopen(node, generation), Status::kOk);
-    }
-    return network_.endpoint(node);
-  }
-  void pass(std::uint64_t until) override { (void)network_.advance(until); }
-
- private:
-  static sim::Model model(std::uint64_t eager_bytes) {
-    sim::Model model;
-    model.eager_bytes = eager_bytes;
-    model.generations = kGenerations;
-    model.latency = 3e-5;
-    model.poison = true;
-    return model;
-  }
-  sim::Network network_;
-};
-
-class SerialFabric final : public Fabric {
- public:
-  SerialFabric(const serial::CarrierFaults& faults, const std::uint8_t* key)
-      : hub_(channels(), faults) {
-    const auto peers = sim::complete_links(kRanks);
-    for (std::uint32_t v = 0; v < kRanks; ++v) {
-      SerialConfig config;
-      config.session = 77 + v;
-      config.key = key;
-      config.nonce = 5000 + v;
-      nodes_.emplace_back(hub_, v, peers[v], config);
-    }
-  }
-  Endpoint& open(std::uint32_t node, std::uint32_t generation) override {
-    SerialEndpoint& endpoint = nodes_[node].endpoint();
-    if (generation > 0) endpoint.reopen(static_cast<std::uint8_t>(generation * (kRanks - 1)));
-    return endpoint;
-  }
-  void pass(std::uint64_t until) override { (void)hub_.advance(until); }
-
- private:
-  static std::vector<std::vector<std::uint32_t>> channels() {
-    std::vector<std::vector<std::uint32_t>> all = sim::complete_links(kRanks);
-    for (auto& peers : all) {
-      const std::vector<std::uint32_t> once = peers;
-      for (std::uint32_t g = 1; g < kGenerations; ++g) {
-        peers.insert(peers.end(), once.begin(), once.end());
-      }
-    }
-    return all;
-  }
-  serial::Hub hub_;
-  std::deque<serial::SerialNode> nodes_;
-};
-
 #if ESPALIER_TEST_OFI
 // Each generation has endpoints of its own, which are all opened at the start.
-class OfiFabric final : public Fabric {
+class OfiWorld final : public World {
  public:
-  explicit OfiFabric(const std::string& provider) {
+  explicit OfiWorld(const std::string& provider) {
     ofi::FixedConfig config;
     config.provider = provider;
     config.has_secret = true;
@@ -110,32 +43,28 @@ class OfiFabric final : public Fabric {
       EXPECT_EQ(generations_.back()->error, "");
     }
   }
-  Endpoint& open(std::uint32_t node, std::uint32_t generation) override {
-    return (*generations_[generation])[node];
+  [[nodiscard]] std::uint64_t deadline_ns() const override { return 400'000'000; }
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override {
+    return (*generations_[present_[node]])[node];
+  }
+  [[nodiscard]] bool reopen(std::uint32_t node, std::uint32_t generation) override {
+    present_[node] = generation;
+    return true;
   }
   void pass(std::uint64_t) override { sched_yield(); }
 
  private:
   using Endpoints = ofi::LocalEndpoints<ofi::FixedConfig>;
   std::vector<std::unique_ptr<Endpoints>> generations_;
+  std::uint32_t present_[kRanks] = {};
 };
 #endif
 
 struct FabricKind {
   std::string name;
-  std::uint64_t deadline_ns;  // D
-  std::function<std::unique_ptr<Fabric>(unsigned seed)> make;
+  std::function<std::unique_ptr<World>(unsigned seed)> make;
 };
 std::ostream& operator<<(std::ostream& out, const FabricKind& kind) { return out << kind.name; }
-
-// A rank's memory of one collective, on the heap so that a late write is found.
-struct CollectiveMemory {
-  struct alignas(16) Slot {
-    std::uint8_t bytes[16];
-  };
-  std::vector<std::int32_t> input, output;
-  std::vector<Slot> scratch;
-};
 
 class ReopenTest : public ::testing::TestWithParam<FabricKind> {
  protected:
@@ -143,7 +72,7 @@ class ReopenTest : public ::testing::TestWithParam<FabricKind> {
     Machine machine;
     Endpoint* endpoint = nullptr;
     OwnedProgram program;
-    std::unique_ptr<CollectiveMemory> memory;
+    std::unique_ptr<sim::NodeMemory> memory;  // on the heap so that a late write is found
     Status status = Status::kOk;
     std::uint32_t waits = 0;  // rounds of polls before it begins
     bool running = false;
@@ -151,7 +80,7 @@ class ReopenTest : public ::testing::TestWithParam<FabricKind> {
 
   void open(unsigned seed) {
     ranks_.clear();
-    fabric_ = GetParam().make(seed);
+    world_ = GetParam().make(seed);
     const Algorithm* const algorithm = find_algorithm(Collective::kAllreduce, "two-tree");
     ASSERT_NE(algorithm, nullptr);
     CollectiveParameters parameters;
@@ -159,31 +88,27 @@ class ReopenTest : public ::testing::TestWithParam<FabricKind> {
     for (std::uint32_t v = 0; v < kRanks; ++v) {
       Rank& rank = ranks_.emplace_back();
       ASSERT_EQ(algorithm->generate(parameters, v, rank.program), Status::kOk);
-      rank.endpoint = &fabric_->open(v, 0);
+      rank.endpoint = &world_->endpoint(v);
       MachineConfig config;
-      config.deadline_ns = GetParam().deadline_ns;
+      config.deadline_ns = world_->deadline_ns();
       ASSERT_EQ(rank.machine.init(*rank.endpoint, config), Status::kOk);
     }
   }
 
   void start(std::uint32_t v, std::uint64_t count) {
     Rank& rank = ranks_[v];
-    rank.memory = std::make_unique<CollectiveMemory>();
-    rank.memory->input.resize(count);
-    rank.memory->output.assign(count, -1);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      rank.memory->input[i] = static_cast<std::int32_t>(1000 * round_ + i % 977 + v);
-    }
     Operator op;
     op.op = Op::kSum;
     op.type = Type::kI32;
     Layout layout;
     ASSERT_EQ(make_layout(rank.program, count, 4, layout), Status::kOk);
-    const std::uint64_t scratch = scratch_needed(rank.program, layout);
-    rank.memory->scratch.resize(scratch / 16 + 1);
-    const Buffers buffers = {rank.memory->input.data(), rank.memory->output.data(),
-                             rank.memory->scratch.data(), scratch};
-    const Status status = rank.machine.start(rank.program, buffers, op, count);
+    rank.memory = std::make_unique<sim::NodeMemory>();
+    rank.memory->allocate(rank.program, layout);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      store_u32(&rank.memory->input()[4 * i],
+                1000 * round_ + static_cast<std::uint32_t>(i % 977) + v);
+    }
+    const Status status = rank.machine.start(rank.program, rank.memory->buffers(), op, count);
     // It may know of the failure of a collective that it has not begun.
     ASSERT_TRUE(status == Status::kOk || status == rank.machine.cause().status);
     rank.running = true;
@@ -204,7 +129,8 @@ class ReopenTest : public ::testing::TestWithParam<FabricKind> {
         if (!rank.running && round >= rank.waits) {
           if (generation > generations_[v]) {
             rank.memory.reset();  // of the collective that failed
-            rank.endpoint = &fabric_->open(v, generation);
+            ASSERT_TRUE(world_->reopen(v, generation));
+            rank.endpoint = &world_->endpoint(v);
             ASSERT_EQ(rank.machine.reopen(*rank.endpoint), Status::kOk);
             ASSERT_EQ(rank.machine.poll(), Status::kOk);
             generations_[v] = generation;
@@ -217,7 +143,7 @@ class ReopenTest : public ::testing::TestWithParam<FabricKind> {
         if (!rank.running) next = std::min(next, rank.endpoint->now() + 1000);
       }
       if (!busy) return;
-      if (next > ranks_[0].endpoint->now()) fabric_->pass(next);
+      if (next > ranks_[0].endpoint->now()) world_->pass(next);
     }
   }
 
@@ -225,13 +151,14 @@ class ReopenTest : public ::testing::TestWithParam<FabricKind> {
     for (std::uint32_t v = 0; v < kRanks; ++v) {
       ASSERT_EQ(ranks_[v].status, Status::kOk) << "rank " << v;
       for (std::uint64_t i = 0; i < count; ++i) {
-        const auto sum = static_cast<std::int32_t>(kRanks * (1000 * round_ + i % 977) + 6);
-        ASSERT_EQ(ranks_[v].memory->output[i], sum) << "rank " << v << ", element " << i;
+        const auto sum = static_cast<std::uint32_t>(kRanks * (1000 * round_ + i % 977) + 6);
+        ASSERT_EQ(load_u32(&ranks_[v].memory->output()[4 * i]), sum)
+            << "rank " << v << ", element " << i;
       }
     }
   }
 
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<World> world_;
   std::deque<Rank> ranks_;
   std::uint32_t generations_[kRanks] = {};
   std::uint32_t round_ = 0;
@@ -268,7 +195,7 @@ TEST_P(ReopenTest, IsRefusedWhileBusy) {
   EXPECT_EQ(ranks_[0].machine.reopen(*ranks_[0].endpoint), Status::kBadArgument);
   while (ranks_[0].machine.cause().status == Status::kOk) {
     for (Rank& rank : ranks_) (void)rank.machine.poll();
-    fabric_->pass(ranks_[0].machine.next_deadline());
+    world_->pass(ranks_[0].machine.next_deadline());
   }
   EXPECT_EQ(ranks_[0].machine.cause().status, Status::kStalled);
   EXPECT_EQ(ranks_[0].machine.reopen(*ranks_[0].endpoint), Status::kBadArgument)
@@ -284,12 +211,12 @@ TEST_P(ReopenTest, EndsWhatWasPrepared) {
   Operator op;
   op.op = Op::kSum;
   op.type = Type::kI32;
-  const Buffers buffers = {rank.memory->input.data(), rank.memory->output.data(),
-                           rank.memory->scratch.data(), rank.memory->scratch.size() * 16};
   Machine::Prepared prepared;
-  ASSERT_EQ(rank.machine.prepare(rank.program, buffers, op, 10, prepared), Status::kOk);
+  ASSERT_EQ(rank.machine.prepare(rank.program, rank.memory->buffers(), op, 10, prepared),
+            Status::kOk);
   ASSERT_NO_FATAL_FAILURE(run(10, 2, 0, random));
-  ASSERT_EQ(rank.machine.reopen(fabric_->open(0, 1)), Status::kOk);
+  ASSERT_TRUE(world_->reopen(0, 1));
+  ASSERT_EQ(rank.machine.reopen(world_->endpoint(0)), Status::kOk);
   EXPECT_EQ(rank.machine.start(prepared), Status::kBadArgument);
 }
 
@@ -297,10 +224,21 @@ constexpr std::uint8_t kKey[16] = {1, 2, 3};
 
 FabricKind over_frames(const std::string& name, serial::CarrierFaults faults,
                        const std::uint8_t* key = nullptr) {
-  return {name, 2'000'000'000, [faults, key](unsigned seed) {
+  return {name, [faults, key](unsigned seed) {
             serial::CarrierFaults own = faults;
             own.seed = seed;
-            return std::make_unique<SerialFabric>(own, key);
+            return framed_world(sim::complete_links(kRanks), kGenerations, own, key);
+          }};
+}
+
+FabricKind simulated(const std::string& name, std::uint64_t eager_bytes) {
+  return {name, [eager_bytes](unsigned) {
+            sim::Model model;
+            model.eager_bytes = eager_bytes;
+            model.generations = kGenerations;
+            model.latency = 3e-5;
+            model.poison = true;
+            return simulated_world(sim::complete_links(kRanks), model);
           }};
 }
 
@@ -311,16 +249,16 @@ std::vector<FabricKind> kinds() {
   late.delay = 0.3;
   late.damage = 0.02;
   std::vector<FabricKind> all = {
-      {"sim_rendezvous", 1'000'000, [](unsigned) { return std::make_unique<SimulatedFabric>(0); }},
-      {"sim_eager", 1'000'000, [](unsigned) { return std::make_unique<SimulatedFabric>(1 << 20); }},
+      simulated("sim_rendezvous", 0),
+      simulated("sim_eager", 1 << 20),
       over_frames("serial", {}),
       over_frames("serial_late", late),
       over_frames("serial_late_keyed", late, kKey),
   };
 #if ESPALIER_TEST_OFI
   for (const std::string provider : {"tcp", "mem"}) {
-    all.push_back({provider, 400'000'000,
-                   [provider](unsigned) { return std::make_unique<OfiFabric>(provider); }});
+    all.push_back(
+        {provider, [provider](unsigned) { return std::make_unique<OfiWorld>(provider); }});
   }
 #endif
   return all;

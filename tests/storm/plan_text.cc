@@ -160,8 +160,11 @@ Field enum_field(const char* name, Enum& (*get)(Plan&), const char* const (&name
           }};
 }
 
-std::vector<Field> schedule_fields() {
-  return {
+#define ESPALIER_FIELD(name, field, most) \
+  number_field(                           \
+      name, [](Plan & p) -> auto& { return p.field; }, most)
+const std::vector<Field>& fields() {
+  static const std::vector<Field> all = {
       {"topology", [](const Plan& p) { return p.schedule.topology; },
        [](Plan& p, const std::string& text) {
          p.schedule.topology = text;
@@ -179,85 +182,44 @@ std::vector<Field> schedule_fields() {
        }},
       enum_field(
           "links", +[](Plan& p) -> Links& { return p.schedule.links; }, kLinksNames),
-      number_field(
-          "root", [](Plan & p) -> auto& { return p.schedule.root; }, 1023),
-      number_field(
-          "window", [](Plan & p) -> auto& { return p.schedule.window; }, 64),
-      number_field(
-          "block", [](Plan & p) -> auto& { return p.schedule.block_bytes; }, 1 << 20),
-      number_field(
-          "r", [](Plan & p) -> auto& { return p.schedule.run_length; }, 64),
-      number_field(
-          "k", [](Plan & p) -> auto& { return p.schedule.radix; }, 64),
-      number_field(
-          "S", [](Plan & p) -> auto& { return p.schedule.send_ticks; }, 64),
-      number_field(
-          "L", [](Plan & p) -> auto& { return p.schedule.latency_ticks; }, 64),
-      number_field(
-          "share", [](Plan & p) -> auto& { return p.schedule.ratio_numerator; }, 64),
-      number_field(
-          "of", [](Plan & p) -> auto& { return p.schedule.ratio_denominator; }, 64),
-  };
-}
-
-std::vector<Field> other_fields() {
-  return {
+      ESPALIER_FIELD("root", schedule.root, 1023),
+      ESPALIER_FIELD("window", schedule.window, 64),
+      ESPALIER_FIELD("block", schedule.block_bytes, 1 << 20),
+      ESPALIER_FIELD("r", schedule.run_length, 64),
+      ESPALIER_FIELD("k", schedule.radix, 64),
+      ESPALIER_FIELD("S", schedule.send_ticks, 64),
+      ESPALIER_FIELD("L", schedule.latency_ticks, 64),
+      ESPALIER_FIELD("share", schedule.ratio_numerator, 64),
+      ESPALIER_FIELD("of", schedule.ratio_denominator, 64),
       enum_field(
           "over", +[](Plan& p) -> Over& { return p.over; }, kOverNames),
-      number_field(
-          "rounds", [](Plan & p) -> auto& { return p.rounds; }, 100),
-      number_field(
-          "N", [](Plan & p) -> auto& { return p.blocks; }, 1 << 16),
-      number_field(
-          "missing", [](Plan & p) -> auto& { return p.missing; }, 1 << 16),
+      ESPALIER_FIELD("rounds", rounds, 100),
+      ESPALIER_FIELD("N", blocks, 1 << 16),
+      ESPALIER_FIELD("missing", missing, 1 << 16),
       {"op", [](const Plan& p) { return std::string(op_name(p.op)); },
        [](Plan& p, const std::string& text) { return parse_op(text.c_str(), p.op); }},
       {"type", [](const Plan& p) { return std::string(type_name(p.type)); },
        [](Plan& p, const std::string& text) { return parse_type(text.c_str(), p.type); }},
-      number_field(
-          "in-place", [](Plan & p) -> auto& { return p.in_place; }, 1),
-      number_field(
-          "unequal", [](Plan & p) -> auto& { return p.unequal; }, 1),
-      number_field(
-          "machine-window", [](Plan & p) -> auto& { return p.machine_window; }, 64),
-      number_field(
-          "endpoint-window", [](Plan & p) -> auto& { return p.endpoint_window; }, 64),
-      number_field(
-          "check", [](Plan & p) -> auto& { return p.check_blocks; }, 1),
-      number_field(
-          "deadline", [](Plan & p) -> auto& { return p.deadline_ns; }, kMaxNs),
-      number_field(
-          "eager", [](Plan & p) -> auto& { return p.eager_bytes; }, 1 << 20),
-      number_field(
-          "copies", [](Plan & p) -> auto& { return p.eager_copies; }, 1),
-      number_field(
-          "poison", [](Plan & p) -> auto& { return p.poison; }, 1),
-      number_field(
-          "jitter", [](Plan & p) -> auto& { return p.jitter; }, 1000),
-      number_field(
-          "link-jitter", [](Plan & p) -> auto& { return p.link_jitter; }, 1000),
-      number_field(
-          "pace", [](Plan & p) -> auto& { return p.pace_ns; }, kMaxNs),
-      number_field(
-          "mtu", [](Plan & p) -> auto& { return p.mtu; }, kEthernetMtu),
-      number_field(
-          "line", [](Plan & p) -> auto& { return p.line_ppm; }, 1'000'000),
-      number_field(
-          "key", [](Plan & p) -> auto& { return p.keyed; }, 1),
-      number_field(
-          "seed", [](Plan & p) -> auto& { return p.seed; }, kNever),
+      ESPALIER_FIELD("in-place", in_place, 1),
+      ESPALIER_FIELD("unequal", unequal, 1),
+      ESPALIER_FIELD("machine-window", machine_window, 64),
+      ESPALIER_FIELD("endpoint-window", endpoint_window, 64),
+      ESPALIER_FIELD("check", check_blocks, 1),
+      ESPALIER_FIELD("deadline", deadline_ns, kMaxNs),
+      ESPALIER_FIELD("eager", eager_bytes, 1 << 20),
+      ESPALIER_FIELD("copies", eager_copies, 1),
+      ESPALIER_FIELD("poison", poison, 1),
+      ESPALIER_FIELD("jitter", jitter, 1000),
+      ESPALIER_FIELD("link-jitter", link_jitter, 1000),
+      ESPALIER_FIELD("pace", pace_ns, kMaxNs),
+      ESPALIER_FIELD("mtu", mtu, kEthernetMtu),
+      ESPALIER_FIELD("line", line_ppm, 1'000'000),
+      ESPALIER_FIELD("key", keyed, 1),
+      ESPALIER_FIELD("seed", seed, kNever),
   };
-}
-
-const std::vector<Field>& fields() {
-  static const std::vector<Field> all = [] {
-    std::vector<Field> both = schedule_fields();
-    const std::vector<Field> others = other_fields();
-    both.insert(both.end(), others.begin(), others.end());
-    return both;
-  }();
   return all;
 }
+#undef ESPALIER_FIELD
 
 // Whether the plan's carrier uses the field.
 bool is_used(std::string_view name, Over over) {

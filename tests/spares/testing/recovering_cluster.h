@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "collectives/machine/recovery.h"
+#include "collectives/simulation/node_memory.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/image/image_writer.h"
 #include "planner/files/prove.h"
+#include "tests/spares/testing/world.h"
 #include "tools/common/schedules.h"
 #include "tools/image/spares.h"
 #include "tools/options/plan_options.h"
@@ -137,23 +139,8 @@ struct Scenario {
 };
 // Collectives between two looks for a node that comes back.
 inline constexpr std::uint32_t kLookEvery = 4;
-// Links in virtual time, of all generations.
-class World {
- public:
-  virtual ~World() = default;
-  [[nodiscard]] virtual std::uint64_t deadline_ns() const = 0;  // D
-  [[nodiscard]] virtual Endpoint& endpoint(std::uint32_t node) = 0;
-  [[nodiscard]] virtual bool reopen(std::uint32_t node, std::uint32_t generation) = 0;
-  virtual void lose(const Loss& loss) = 0;
-  // Starts a node anew that was killed.
-  virtual void revive(std::uint32_t node) = 0;
-  [[nodiscard]] virtual bool alive(std::uint32_t node) const = 0;
-  [[nodiscard]] virtual std::uint64_t now_ns() const = 0;
-  // Lets time pass until something happens, or until `until_ns`.
-  virtual void pass(std::uint64_t until_ns) = 0;
-};
-[[nodiscard]] std::unique_ptr<World> make_world(
-    const Scenario& scenario, const std::vector<std::vector<std::uint32_t>>& links);
+[[nodiscard]] std::unique_ptr<World> make_world(const Scenario& scenario,
+                                                const World::Links& links);
 
 class ClusterUnderTest;
 
@@ -198,11 +185,7 @@ class NodeUnderTest final : public Spares {
   bool running_ = false, recovering_ = false;
   std::uint32_t looked_ = UINT32_MAX;  // before this collective
   std::uint32_t generation_ = 0;       // of its links
-  struct alignas(16) Slot {
-    std::uint8_t bytes[16];
-  };
-  std::vector<std::uint32_t> input_, output_;
-  std::vector<Slot> scratch_;
+  sim::NodeMemory memory_;
 };
 
 class ClusterUnderTest {
