@@ -59,9 +59,9 @@ TEST(Run, GivesCorrectResultsWithAnyModel) {
     for (int variant = 0; variant < 8; ++variant) {
       OneAlgorithm one(algorithm, parameters_of(ranks),
                        {.one_port = variant % 2 == 0,
-                        .eager_bytes = variant % 3 == 0 ? 0 : 64,
+                        .eager_bytes = variant % 3 == 0 ? 0u : 64u,
                         .eager_copies = variant / 2 % 2 == 0,
-                        .jitter = variant / 4 == 0 ? 0 : 3,
+                        .jitter = variant / 4 == 0 ? 0.0 : 3.0,
                         .seed = static_cast<std::uint64_t>(variant) + ranks,
                         .poison = true});
       for (const std::uint64_t count : {0u, 1u, 16u, 17u, 500u}) {
