@@ -1,7 +1,5 @@
 #include "collectives/verify/properties/hazard_rules.h"
 
-#include "espalier/internal/base/assert.h"
-
 namespace espalier::verify {
 
 void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
