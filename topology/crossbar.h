@@ -20,7 +20,7 @@ namespace espalier::topology {
 class Crossbar : public Topology {
  public:
   // The number of levels, the ranks' one included.
-  static constexpr std::size_t kMinLevels = 2, kMaxLevels = 8;
+  static constexpr std::size_t kMaxLevels = 8;
 
   // `sizes`: A, B, ...; in, out: channels into and out of the modules of each level, outermost
   // first, one fewer than `sizes`.

@@ -159,13 +159,13 @@ std::uint32_t conflicts(const topology::Shape& mesh, const Traffic& traffic,
 const Traffic& traffic_for(const Embedding& embedding, const topology::Topology& topology) {
   using Key = std::tuple<std::string, std::string, std::uint32_t, std::uint32_t>;
   static std::map<Key, Traffic> all;
-  const Key key{embedding.collective, embedding.algorithm, embedding.run_length, topology.ranks()};
-  const auto found = all.find(key);
-  if (found != all.end()) return found->second;
-  return all
-      .emplace(key, traffic_of(routed_programs(topology, embedding.collective, embedding.algorithm,
-                                               embedding.run_length)))
-      .first->second;
+  const auto [found, is_new] = all.try_emplace(
+      Key{embedding.collective, embedding.algorithm, embedding.run_length, topology.ranks()});
+  if (is_new) {
+    found->second = traffic_of(
+        routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run_length));
+  }
+  return found->second;
 }
 
 // The premise of the sample above: each of the families' embeddings, whose schedules are proven on

@@ -269,14 +269,6 @@ void run_one(unsigned seed, Seen& seen) {
   std::vector<std::uint32_t> program_link(peers.size());  // the program's link, by the endpoint's
   for (std::size_t link = 0; link < peers.size(); ++link) program_link[link] = peers[link] - 1;
 
-  Operator op{.op = Op::kCustom, .type = Type::kU8};
-  struct Call {
-    Judge* judge;
-  } call{};
-  op.context = &call;
-  op.custom = [](void* into, const void* a, const void* b, std::uint64_t count, void* context) {
-    static_cast<Call*>(context)->judge->combined(into, a, b, count);
-  };
   const auto count = static_cast<std::uint64_t>(pick(random, 0, 60));
   Layout layout;
   EXPECT_EQ(make_layout(program, count, 1, layout), Status::kOk);
@@ -286,7 +278,11 @@ void run_one(unsigned seed, Seen& seen) {
   const std::uint32_t endpoint_window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
   Judge judge(program, layout, memory.buffers(),
               std::min({config.window, program.window, endpoint_window}));
-  call.judge = &judge;
+  const auto combined = [](void* into, const void* a, const void* b, std::uint64_t elements,
+                           void* its_judge) {
+    static_cast<Judge*>(its_judge)->combined(into, a, b, elements);
+  };
+  const Operator op{.op = Op::kCustom, .type = Type::kU8, .custom = combined, .context = &judge};
 
   const auto capacity = static_cast<std::uint32_t>(pick(random, 0, 3) == 0 ? 4 : 4000);
   std::vector<Event> events(capacity);

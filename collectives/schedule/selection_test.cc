@@ -244,19 +244,18 @@ TEST(Selection, NoFlippedBitPasses) {
   const Selected original = selected_of(sample_table());
   const std::vector<std::uint8_t> whole = selection_bytes(original.table);
   const OwnedProgram program = selected_program(original, 0, 1);
+  const auto passes = [&](const std::vector<std::uint8_t>& bytes) {
+    Selected read;
+    return decode_selection(bytes.data(), bytes.size(), kAnyTopology, read) == Status::kOk &&
+           check_selected(read, 0, program) != Status::kMalformed;
+  };
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::vector<std::uint8_t> bytes = whole;
     bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-    Selected read;
-    const Status status = decode_selection(bytes.data(), bytes.size(), kAnyTopology, read);
-    EXPECT_TRUE(status != Status::kOk || check_selected(read, 0, program) == Status::kMalformed)
-        << bit;
+    EXPECT_FALSE(passes(bytes)) << bit;
   }
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    Selected read;
-    const Status status = decode_selection(whole.data(), size, kAnyTopology, read);
-    EXPECT_TRUE(status != Status::kOk || check_selected(read, 0, program) == Status::kMalformed)
-        << size;
+  for (auto end = whole.begin(); end != whole.end(); ++end) {
+    EXPECT_FALSE(passes({whole.begin(), end})) << end - whole.begin();
   }
 }
 

@@ -13,6 +13,8 @@
 #ifdef ESPALIER_WITH_CLP
 #include <Clp_C_Interface.h>
 #include <dlfcn.h>
+
+#include "espalier/internal/base/assert.h"
 #endif
 
 namespace espalier::searched {
@@ -166,6 +168,7 @@ const char* missing_flow_solver() {
 }
 
 Result<ExchangeFlow> find_exchange_flow(const PackingGraph& graph) {
+  ESPALIER_ASSERT(graph.ranks >= 2 && graph.nodes >= graph.ranks);
   if (missing_flow_solver() != nullptr) return fail(missing_flow_solver());
   FlowProgram program(graph);
   if (auto solved = program.solve(); !solved) return fail(solved.error());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "espalier/internal/base/assert.h"
+
 namespace espalier::searched {
 namespace {
 
@@ -27,6 +29,7 @@ std::uint32_t FractionalForest::add_group(std::span<const std::uint32_t> ranks,
 
 std::uint32_t FractionalForest::add_tree(std::span<const std::uint32_t> ranks,
                                          std::int32_t arrival) {
+  ESPALIER_ASSERT(!ranks.empty() && run_length >= 1);
   // Subtrees still to be laid out: their ranks, and their remaining steps.
   struct Task {
     std::span<const std::uint32_t> ranks;
@@ -69,6 +72,7 @@ std::uint32_t FractionalForest::depth() const {
 }
 
 Broadcast FractionalForest::broadcast(const Outline& outline) const {
+  ESPALIER_ASSERT(!groups.empty() && run_length >= 1);
   Broadcast broadcast{.outline = outline, .period = run_length + 1, .every = run_length};
   broadcast.steps.a = static_cast<std::int32_t>(depth()) - 2;
   broadcast.steps.b = 1;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/counted.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {
@@ -90,6 +91,7 @@ Result<NetworkTree> tree_over(const topology::Topology& topology, const Neighbou
 }  // namespace
 
 Result<NetworkTree> tree_from(const topology::Topology& topology, std::uint32_t root) {
+  ESPALIER_ASSERT(root < topology.nodes());
   return tree_over(topology, two_way_neighbours(topology), root);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/counted.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {
@@ -93,7 +94,10 @@ Result<Programs> write(const CollectiveParameters& parameters, const Broadcast& 
   Programs programs(parameters.ranks, Program{});
   const std::vector<Ends> ends = ends_of(broadcast, parameters.ranks);
   std::uint32_t last = 0;
-  for (const Stream& stream : broadcast.streams) last = std::max(last, stream.step);
+  for (const Stream& stream : broadcast.streams) {
+    ESPALIER_ASSERT(stream.first < broadcast.every && stream.from != stream.to);
+    last = std::max(last, stream.step);
+  }
   for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
     Program& program = programs[rank];
     Builder builder(program);

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 
 TreeHops::TreeHops(const PackingGraph& graph, std::int32_t blocks) : graph_(graph) {
+  ESPALIER_ASSERT(blocks >= 1);
   hops_.blocks = blocks;
   for (const PackingLink& link : graph.links) {
     ports_.emplace(std::pair(link.from, link.to), as_int(hops_.ports.size()));

@@ -144,14 +144,17 @@ bool takes_counts(const Programs& programs) {
 }
 
 TEST(Counts, EveryAlgorithmDeliversEveryVector) {
-  unsigned seed = 0;
-  for_each_case(
-      [&seed](const Algorithm& algorithm, const CollectiveParameters&, const Programs& programs) {
-        if (!takes_counts(programs)) return;
-        Job job = job_of(algorithm, ++seed);
-        job.root = programs[0].root;
-        run_vectors(programs, job, seed, false);
-      });
+  for (const bool in_place : {false, true}) {
+    unsigned seed = in_place ? 100 : 0;
+    for_each_case(
+        [&](const Algorithm& algorithm, const CollectiveParameters&, const Programs& programs) {
+          if (in_place ? algorithm.collective == Collective::kAllToAll : !takes_counts(programs))
+            return;
+          Job job = job_of(algorithm, ++seed);
+          job.root = programs[0].root;
+          run_vectors(programs, job, seed, in_place);
+        });
+  }
 }
 
 // No algorithm falls out unnoticed: exactly the all-to-alls that pass parts on have no lengths.
@@ -164,17 +167,6 @@ TEST(Counts, OnlyTheAllToAllsThatPassPartsOnAreRefused) {
     EXPECT_EQ(takes_counts(programs), !refused) << collective_name(algorithm.collective) << " "
                                                 << algorithm.name << " p " << parameters.ranks;
   });
-}
-
-TEST(Counts, InPlace) {
-  unsigned seed = 100;
-  for_each_case(
-      [&seed](const Algorithm& algorithm, const CollectiveParameters&, const Programs& programs) {
-        if (algorithm.collective == Collective::kAllToAll) return;
-        Job job = job_of(algorithm, ++seed);
-        job.root = programs[0].root;
-        run_vectors(programs, job, seed, true);
-      });
 }
 
 // In lock step every message of a step arrives in it, those of 0 bytes too. An all-to-all has none
@@ -204,12 +196,14 @@ TEST(Counts, StepsAreThoseOfEqualCounts) {
 
 class CountsStart : public ::testing::Test {
  protected:
-  // Starts the machine of rank 0 of the programs.
-  Status start(const Programs& programs, ElementCounts counts) {
+  // Starts the machine of a rank of the programs.
+  Status start(const Programs& programs, ElementCounts counts, std::uint32_t rank = 0,
+               bool in_place = false) {
     sim::Network network(model_for(programs[0]), sim::complete_links(programs[0].ranks));
     Machine machine;
-    EXPECT_EQ(machine.init(network.endpoint(0), MachineConfig()), Status::kOk);
-    return machine.start(programs[0], {memory, memory + 4096, memory + 8192, 4096},
+    EXPECT_EQ(machine.init(network.endpoint(rank), MachineConfig()), Status::kOk);
+    return machine.start(programs[rank],
+                         {memory, memory + (in_place ? 0 : 4096), memory + 8192, 4096},
                          {.op = Op::kSum, .type = Type::kU8}, counts);
   }
   static Programs make(Collective collective, const char* algorithm, std::uint32_t ranks = 4) {
@@ -242,6 +236,7 @@ TEST_F(CountsStart, AreRefusedBeforeAnythingStarts) {
   const Vector sixteen(16, 3);
   EXPECT_EQ(start(pairwise, {sixteen.data(), 4, room}), Status::kBadArgument);
   EXPECT_EQ(start(pairwise, {sixteen.data(), 16, room}), Status::kOk);
+  EXPECT_EQ(start(pairwise, {sixteen.data(), 16, room}, 0, true), Status::kBadArgument);
 }
 
 // Scratch is checked against the longest part, not against the part of this rank.
@@ -249,25 +244,9 @@ TEST_F(CountsStart, ScratchHoldsTheLongestPart) {
   const Programs scatter = make(Collective::kScatter, "binomial");
   ASSERT_GT(scatter[2].scratch_blocks, 0u);
   Vector counts = {1, 1, 1, 4096};
-  sim::Network network(model_for(scatter[2]), sim::complete_links(4));
-  Machine machine;
-  ASSERT_EQ(machine.init(network.endpoint(2), MachineConfig()), Status::kOk);
-  const Buffers buffers = {memory, memory + 4096, memory + 8192, 4096};
-  EXPECT_EQ(machine.start(scatter[2], buffers, Operator(), {counts.data(), 4, room}),
-            Status::kBadArgument);
+  EXPECT_EQ(start(scatter, {counts.data(), 4, room}, 2), Status::kBadArgument);
   counts[3] = 4096 / scatter[2].scratch_blocks;
-  EXPECT_EQ(machine.start(scatter[2], buffers, Operator(), {counts.data(), 4, room}), Status::kOk);
-}
-
-TEST_F(CountsStart, AnAllToAllIsNotInPlace) {
-  const Programs pairwise = make(Collective::kAllToAll, "pairwise");
-  const Vector counts(16, 3);
-  sim::Network network(model_for(pairwise[0]), sim::complete_links(4));
-  Machine machine;
-  ASSERT_EQ(machine.init(network.endpoint(0), MachineConfig()), Status::kOk);
-  EXPECT_EQ(machine.start(pairwise[0], {memory, memory, nullptr, 0}, Operator(),
-                          {counts.data(), 16, room}),
-            Status::kBadArgument);
+  EXPECT_EQ(start(scatter, {counts.data(), 4, room}, 2), Status::kOk);
 }
 
 // The premise of slot groups: this scatter's rank 2 receives two parts into slots 0 and 1, and

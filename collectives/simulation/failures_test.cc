@@ -121,20 +121,13 @@ TEST(Mismatch, Operator) {
     odd.op.op = Op::kMax;
     for (std::uint32_t v = 0; v < 6; ++v) check_mismatch(6, v, {job}, {odd});
   }
-}
-
-TEST(Mismatch, TypeOfTheSameSize) {
-  Job odd = kReduce;
-  odd.op.type = Type::kF32;
-  check_mismatch(4, 2, {kReduce}, {odd});
-}
-
-TEST(Mismatch, CustomOperatorsOfDifferentIds) {
-  Job job = kReduce;
+  Job job = kReduce, odd = kReduce;
+  odd.op.type = Type::kF32;  // of the same size
+  check_mismatch(4, 2, {job}, {odd});
   job.op.op = Op::kCustom;
   job.op.custom = [](void*, const void*, const void*, std::uint64_t, void*) {};
   job.op.custom_id = 1;
-  Job odd = job;
+  odd = job;
   odd.op.custom_id = 2;
   check_mismatch(4, 1, {job}, {odd});
 }

@@ -59,9 +59,9 @@ TEST(Run, GivesCorrectResultsWithAnyModel) {
     for (int variant = 0; variant < 8; ++variant) {
       OneAlgorithm one(algorithm, parameters_of(ranks),
                        {.one_port = variant % 2 == 0,
-                        .eager_bytes = variant % 3 == 0 ? 0 : 64,
+                        .eager_bytes = variant % 3 == 0 ? 0u : 64u,
                         .eager_copies = variant / 2 % 2 == 0,
-                        .jitter = variant / 4 == 0 ? 0 : 3,
+                        .jitter = variant / 4 == 0 ? 0.0 : 3.0,
                         .seed = static_cast<std::uint64_t>(variant) + ranks,
                         .poison = true});
       for (const std::uint64_t count : {0u, 1u, 16u, 17u, 500u}) {
@@ -171,33 +171,24 @@ Status two_sends(const CollectiveParameters& parameters, std::uint32_t me, Colle
 }
 
 TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
-  {
-    const Algorithm late = {"late", Collective::kBroadcast, late_receiver, false, ""};
-    OneAlgorithm one(late, parameters_of(4));
+  const auto expect_refused = [](const Algorithm& algorithm, std::uint32_t ranks,
+                                 const char* message) {
+    OneAlgorithm one(algorithm, parameters_of(ranks));
     one.start(100);
     const RunResult result = one.cluster.run_lock_step();
     EXPECT_EQ(result.status, Status::kNotInSchedule);
-    EXPECT_EQ(result.message,
-              "step 2: node 2's send 0 to node 3 (60 bytes) found no partner in this step");
-  }
+    EXPECT_EQ(result.message, message);
+  };
+  expect_refused({"late", Collective::kBroadcast, late_receiver, false, ""}, 4,
+                 "step 2: node 2's send 0 to node 3 (60 bytes) found no partner in this step");
   const Algorithm twice = {"twice", Collective::kBroadcast, two_sends, false, ""};
-  {
-    OneAlgorithm one(twice, parameters_of(3));
-    one.start(100);
-    const RunResult result = one.cluster.run_lock_step();
-    EXPECT_EQ(result.status, Status::kNotInSchedule);
-    EXPECT_EQ(result.message, "step 0: node 0 sends 2 blocks");
-  }
-  {
-    Model model;
-    model.one_port = false;
-    OneAlgorithm one(twice, parameters_of(3), model);
-    one.start(100);
-    const RunResult result = one.cluster.run_lock_step();
-    EXPECT_EQ(result.status, Status::kOk) << result.message;
-    EXPECT_EQ(result.steps, 7) << "one step per block";
-    EXPECT_TRUE(one.cluster.all_right());
-  }
+  expect_refused(twice, 3, "step 0: node 0 sends 2 blocks");
+  OneAlgorithm one(twice, parameters_of(3), {.one_port = false});
+  one.start(100);
+  const RunResult result = one.cluster.run_lock_step();
+  EXPECT_EQ(result.status, Status::kOk) << result.message;
+  EXPECT_EQ(result.steps, 7) << "one step per block";
+  EXPECT_TRUE(one.cluster.all_right());
 }
 
 // The chain in the postal model with S = 1, L = 3: every hop takes two more steps.
@@ -224,9 +215,7 @@ TEST(Run, LockStepKnowsThePostalModel) {
   const Algorithm slow = {"slow", Collective::kBroadcast, slow_chain, false, ""};
   for (const std::uint64_t eager_bytes : {0u, 4096u}) {
     for (const std::uint32_t ranks : {2u, 5u}) {
-      Model model;
-      model.eager_bytes = eager_bytes;
-      OneAlgorithm one(slow, parameters_of(ranks), model);
+      OneAlgorithm one(slow, parameters_of(ranks), {.eager_bytes = eager_bytes});
       one.start(160);  // 10 blocks
       const RunResult result = one.cluster.run_lock_step();
       EXPECT_EQ(result.status, Status::kOk) << result.message;
@@ -322,9 +311,7 @@ TEST(Run, ACircularWaitIsAStall) {
           << "asynchronously, the machines detect it themselves";
     }
     // Machines with a practically infinite deadline: the runner itself detects the stall.
-    MachineConfig patient;
-    patient.deadline_ns = 1'000'000'000'000'000'000;
-    OneAlgorithm one(wait, parameters_of(4), Model(), patient);
+    OneAlgorithm one(wait, parameters_of(4), {}, {.deadline_ns = 1'000'000'000'000'000'000});
     one.cluster.start_all(testing::sum_job(one.programs, 4, 10));
     if (lock_step) continue;
     const RunResult result = one.cluster.run();

@@ -57,8 +57,8 @@ void check_steps(const Algorithm& algorithm, const CollectiveParameters& paramet
       ASSERT_FALSE(::testing::Test::HasFailure()) << where;
     }
   }
-  Job job{.root = parameters.root, .op = sum()};
-  job.count = count_of_blocks(programs[0], job.op, 5);
+  const Job job{
+      .root = parameters.root, .count = count_of_blocks(programs[0], sum(), 5), .op = sum()};
   JobCluster::Options options;
   options.model = model_for(programs[0], lanes);
   options.model.jitter = 3;
@@ -92,9 +92,7 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
   const Programs programs =
       programs_of(*algorithm, {.ranks = 100, .blocks = &kBlocks, .blocks_count = 1});
   ASSERT_EQ(programs.size(), 100u);
-  Job job;
-  job.op = sum();
-  job.count = count_of_blocks(programs[0], job.op, 1);
+  const Job job{.count = count_of_blocks(programs[0], sum(), 1), .op = sum()};
   EXPECT_EQ(run_in_lock_step(programs, job, model_for(programs[0])).steps, 99);
 }
 

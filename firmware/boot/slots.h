@@ -148,8 +148,7 @@ class Slots {
   [[nodiscard]] Status withdraw();
   // The bytes that an image may have.
   [[nodiscard]] std::uint32_t room() const { return image_bytes(); }
-  // The release of the image that booted, and whether it is confirmed.
-  [[nodiscard]] std::uint32_t running_release() const { return running_release_; }
+  // Whether the image that booted is confirmed.
   [[nodiscard]] bool is_confirmed() const {
     return running_ != kNone && read_marks(running_).confirmed;
   }

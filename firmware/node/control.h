@@ -70,7 +70,7 @@ struct Hello {
   std::uint32_t release = 0;
   std::uint64_t release_digest = 0;
   std::uint32_t peers[kMaxLanes] = {};  // node at the other end of each lane
-  Address addresses[kMaxLanes];         // the address by which that node reaches this lane
+  Address addresses[kMaxLanes] = {};    // the address by which that node reaches this lane
 };
 
 struct Ready {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "espalier/internal/base/assert.h"
 #include "firmware/node/control.h"
 
 namespace espalier::node {
@@ -29,6 +30,7 @@ void GenerationLinks::wait(std::uint64_t until) {
 }
 
 Result<void> Generations::open(const OpenEndpoint& open_endpoint, std::uint32_t count) {
+  ESPALIER_ASSERT(count >= 1);
   newest_.clear();
   while (newest_.size() < count) {
     auto opened = open_endpoint();
@@ -44,6 +46,7 @@ void Generations::take() {
 }
 
 void Generations::take(std::uint32_t present, std::uint32_t lost) {
+  ESPALIER_ASSERT(present < count() && newest_.size() >= count());
   links_[present].ask_over(newest_[present]->endpoint(), lost);
   asked_.resize(count());
   asked_[present] = newest_[present];

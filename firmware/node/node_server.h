@@ -14,6 +14,7 @@
 #include "collectives/machine/run_numbers.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/internal/base/assert.h"
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/node_spares.h"
@@ -43,7 +44,10 @@ class NodeServer {
   using OpenLinksAnew = std::function<Result<void>(std::uint32_t present, std::uint32_t lost)>;
   void on_return(OpenLinksAnew call) { open_links_anew_ = std::move(call); }
   // The others went on without this node: it asks them to take it in. Call after use().
-  void come_back() { comes_back_ = true; }
+  void come_back() {
+    ESPALIER_ASSERT(spares_ != nullptr);
+    comes_back_ = true;
+  }
   // Sets the function that is called once, after the first successful run and before its Report.
   void after_first_good_run(std::function<void()> call) { after_good_run_ = std::move(call); }
   // Sends Ready; false: the launcher is gone.

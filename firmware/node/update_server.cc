@@ -18,7 +18,9 @@ UpdateServer::UpdateServer(const BootOptions& options, Endpoint& endpoint, Boote
       release_(release),
       channel_(channel),
       program_(std::make_unique<DecodedProgram>()) {
-  SessionPlan plan{.endpoint = &endpoint, .machine = &machine_};
+  SessionPlan plan;
+  plan.endpoint = &endpoint;
+  plan.machine = &machine_;
   plan.config.window = options.window;
   plan.config.deadline_ns = options.deadline_ns;
   plan.config.check_blocks = options.check_blocks;

@@ -255,6 +255,16 @@ TEST(MemCoresRelease, WhatIsReadDuringItIsVoid) {
   EXPECT_EQ(to.front(), 1);
 }
 
+// Two pipes; in each, end 1 is written and end 0 is read.
+struct Pipes {
+  Pipes() { EXPECT_EQ(pipe(ends[0]) + pipe(ends[1]), 0); }
+  ~Pipes() {
+    for (const int end : {ends[0][0], ends[0][1], ends[1][0], ends[1][1]}) close(end);
+  }
+  const int* operator[](std::uint32_t number) const { return ends[number]; }
+  int ends[2][2];
+};
+
 // A process that ends in the middle of anything holds nothing: the other end posts, polls and waits
 // as before, and nothing of it is left.
 TEST(MemThreads, AProcessThatIsKilledBlocksNobody) {
@@ -262,8 +272,7 @@ TEST(MemThreads, AProcessThatIsKilledBlocksNobody) {
   for (int trial = 0; trial < 20; ++trial) {
     HostEndpoint end(HostConfig{{0, 8, Shape{8, 256, 2, 4096}}, 1, {}});
     or_throw(end.open());
-    int pipes[2][2];
-    ASSERT_EQ(pipe(pipes[0]) + pipe(pipes[1]), 0);
+    const Pipes pipes;
     const SegmentPlace here = end.place();
     const pid_t child = start_child([&] {
       HostEndpoint other(HostConfig{{1, 8, Shape{8, 256, 2, 4096}}, 1, {}});
@@ -297,10 +306,6 @@ TEST(MemThreads, AProcessThatIsKilledBlocksNobody) {
     EXPECT_EQ(end.post_control(0, {ControlKind::kProbe, 1, {}}), Status::kOk);
     end.release();
     EXPECT_FALSE(RemoteBlock::map(place, 0, inbox_bytes(Shape{8, 256, 2, 4096})));
-    for (auto& both : pipes) {
-      close(both[0]);
-      close(both[1]);
-    }
   }
 }
 
@@ -308,8 +313,7 @@ TEST(MemThreads, AProcessThatIsKilledBlocksNobody) {
 TEST(MemProcesses, EveryByteArrives) {
   const Shape shape = {8, 256, 2, 4096};
   for (const bool shared : {true, false}) {
-    int pipes[2][2];
-    ASSERT_EQ(pipe(pipes[0]) + pipe(pipes[1]), 0);
+    const Pipes pipes;
     const auto work = [&](std::uint32_t node) {
       HostEndpoint end(HostConfig{{node, 8, shape}, 1});
       or_throw(end.open());
@@ -325,10 +329,6 @@ TEST(MemProcesses, EveryByteArrives) {
     const pid_t child = start_child([&] { return work(1); });
     EXPECT_TRUE(work(0)) << shared;
     EXPECT_EQ(wait_for_child(child), 0) << shared;
-    for (auto& both : pipes) {
-      close(both[0]);
-      close(both[1]);
-    }
   }
 }
 

@@ -218,41 +218,39 @@ TEST_F(Codes, AreOfOneLinkAndOneDirection) {
   }
 }
 
-// Someone on the line.
-struct Attacker {
-  std::vector<std::pair<std::uint32_t, Hub::Frame>> kept;  // sender, frame
-  std::uint64_t injected = 0;
-};
-
+// Someone is on the line.
 class OnTheLine : public Codes {
  protected:
-  static serial::CarrierFaults faults() {
-    serial::CarrierFaults faults;
-    faults.lose = faults.repeat = faults.delay = 0.05;
-    faults.seed = 3;
-    return faults;
+  OnTheLine() : Codes({.lose = 0.05, .repeat = 0.05, .delay = 0.05, .seed = 3}) {}
+
+  // Node v says hello on both links.
+  void greet(std::uint32_t v) {
+    done_[0].clear(), done_[1].clear();
+    for (std::uint32_t link = 0; link < 2; ++link) {
+      EXPECT_EQ(end(v).post_control(link, {}), Status::kOk);
+    }
+    run(1'000'000'000);
   }
-  OnTheLine() : Codes(faults()) {}
 
   // Nodes with `key` exchange messages and restart, while frames are followed by earlier ones, on
   // either link and in either direction, or by forgeries. Returns the number of restarts that
   // the nodes saw.
   std::uint32_t attack(const std::uint8_t* key, std::uint32_t restarts, std::uint32_t rounds) {
-    Attacker attacker;
+    std::vector<std::pair<std::uint32_t, Hub::Frame>> kept;  // sender, frame
+    std::uint64_t injected = 0;
     std::mt19937 random(11);
     hub_.watch([&](std::uint32_t from, const Hub::Frame& frame) {
-      attacker.kept.emplace_back(from, frame);
+      kept.emplace_back(from, frame);
       for (std::uint32_t copies = random() % 4; copies > 0; --copies) {
-        const std::size_t newest = attacker.kept.size() - 1;
+        const std::size_t newest = kept.size() - 1;
         const bool late = random() % 2 == 0;
         auto [sender, other] =
-            attacker
-                .kept[newest - random() % std::min<std::size_t>(newest + 1, late ? newest + 1 : 8)];
+            kept[newest - random() % std::min<std::size_t>(newest + 1, late ? newest + 1 : 8)];
         if (random() % 3 == 0) forge(other, random);
         const std::uint32_t to = random() % 4 == 0 ? sender : 1 - sender;
         if (random() % 4 == 0) serial::set<serial::header::kChannel>(other.data(), random() % 2);
         hub_.inject(to, other);
-        ++attacker.injected;
+        ++injected;
       }
     });
     std::uint32_t seen = 0, session = 500;
@@ -266,12 +264,8 @@ class OnTheLine : public Codes {
       if (life == restarts) break;
       const std::uint32_t v = random() % 2;
       start(v, key, ++session);
-      // The fresh node says hello on both links; the other one sees the restart on both.
-      done_[0].clear(), done_[1].clear();
-      for (std::uint32_t link = 0; link < 2; ++link) {
-        EXPECT_EQ(end(v).post_control(link, {}), Status::kOk);
-      }
-      run(1'000'000'000);
+      // The other node sees the restart on both links.
+      greet(v);
       for (const Completion& completion : done_[1 - v]) {
         seen += completion.kind == Completion::Kind::kLinkDown;
       }
@@ -281,8 +275,8 @@ class OnTheLine : public Codes {
     }
     std::printf("  %llu frames sent, %llu injected\n",
                 static_cast<unsigned long long>(hub_.frames()),
-                static_cast<unsigned long long>(attacker.injected));
-    EXPECT_GT(attacker.injected, hub_.frames());
+                static_cast<unsigned long long>(injected));
+    EXPECT_GT(injected, hub_.frames());
     return seen;
   }
 
@@ -320,11 +314,7 @@ TEST_F(OnTheLine, CannotBringBackAnEarlierSession) {
   std::uint32_t session = 200;
   for (int life = 0; life < 5; ++life) {
     start(1, kKey, ++session);
-    done_[0].clear(), done_[1].clear();
-    for (std::uint32_t link = 0; link < 2; ++link) {
-      ASSERT_EQ(end(1).post_control(link, {}), Status::kOk);
-    }
-    run(100'000'000);
+    greet(1);
     exchange(static_cast<std::uint32_t>(life));
   }
   done_[0].clear(), done_[1].clear();

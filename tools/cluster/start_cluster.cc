@@ -81,7 +81,7 @@ void add_provider_option(Command command, cluster::LaunchOptions& options) {
 
 void find_node(cluster::LaunchOptions& options) {
   // A library behind libfabric would handle the signals of a node before its main()
-  // (hal/fabric/ofi/signal_actions.h), and write a backtrace into the working directory.
+  // (hal/fabric/ofi/provider.cc), and write a backtrace into the working directory.
   setenv("IPATH_NO_BACKTRACE", "1", 0);
   options.node_binary = find_node_binary(options.node_binary);
   const auto filter = or_bad_input(read_text(Variable::kFiProvider));

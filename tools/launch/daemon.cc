@@ -135,7 +135,7 @@ void Daemon::prepare(const Fields& message) {
   if (secret_ < 0)
     return refuse(std::string("no memory for the secret: ") + system_error_text(errno));
   // Otherwise a library behind libfabric handles the signals of a rank before its main(), ignored
-  // ones too (hal/fabric/ofi/signal_actions.h).
+  // ones too (hal/fabric/ofi/provider.cc).
   setenv("IPATH_NO_BACKTRACE", "1", 0);
   for (const std::string& entry : job->variables) {
     const std::size_t equals = entry.find('=');

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "espalier/internal/base/arithmetic.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::searched {
 namespace {
@@ -169,6 +170,7 @@ std::optional<PathPacking> try_rate(const PackingGraph& graph, const ExchangeFlo
 }  // namespace
 
 PathPacking pack_paths(const PackingGraph& graph, const ExchangeFlow& flow) {
+  ESPALIER_ASSERT(graph.ranks >= 2 && flow.by_origin.size() == graph.ranks);
   std::optional<PathPacking> best;
   // Whether this rate is at least as slow as the best.
   const auto is_slower = [&](const PackingRate& rate) {

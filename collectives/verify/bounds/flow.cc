@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "espalier/internal/base/assert.h"
+
 namespace espalier::verify {
 
 void FlowNetwork::clear(std::uint32_t vertices) {
@@ -13,6 +15,7 @@ void FlowNetwork::clear(std::uint32_t vertices) {
 }
 
 std::size_t FlowNetwork::add_arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) {
+  ESPALIER_ASSERT(capacity >= 0 && from < arcs_from_.size() && to < arcs_from_.size());
   const auto number = static_cast<std::uint32_t>(arcs_.size());
   arcs_from_[from].push_back(number);
   arcs_from_[to].push_back(number + 1);

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "espalier/internal/base/assert.h"
+
 namespace espalier::verify {
 
 // A progression at one end of a link. Steps are those of the receive. They are numbered across
@@ -52,6 +54,7 @@ class LinkMatch {
   // Begins a node. `rooms`: by link of its program, the number of ends that add() will be given.
   void begin_node(const std::vector<Room>& rooms);
   void add(std::size_t link, const LinkEnd& end, bool is_send) {
+    ESPALIER_ASSERT(!nodes_.empty() && 2 * link + 1 < next_.size());
     std::uint32_t& next = next_[2 * link + (is_send ? 1 : 0)];
     nodes_.back()->ends[next++] = end;
   }

@@ -108,7 +108,7 @@ TEST_F(Head, BothEndsGoOn) {
 // N* counts the head: block 18 is the first that is received into a slot in use. All events of the
 // first blocks are in two steps: ranks 2, 3 and 4 pass on one block each.
 TEST_F(Head, HazardsAfterTheHead) {
-  const auto make = [this](std::uint32_t slots) {
+  const auto make = [this](std::uint32_t slots) -> Premises& {
     begin("complete:5", Collective::kBroadcast, false, 16);
     for (NodeWriter& node : nodes) node.program.scratch_blocks = slots;
     for (const std::uint32_t rank : {2u, 3u, 4u}) {
@@ -125,27 +125,23 @@ TEST_F(Head, HazardsAfterTheHead) {
     from_block(0, nodes[0].send(0, 1, nodes[0].input()), 3);
     from_block(1, nodes[1].receive(0, 0, slot), 3);
     from_block(1, nodes[1].copy(0, nodes[1].output(), slot), 3);
-    finish(1, 1);
+    return finish(1, 1);
   };
-  make(15);
-  expect_refused(Property::kHazards, 19);
-  make(16);
-  expect_proven();
+  make(15).expect_refused(Property::kHazards, 19);
+  make(16).expect_proven();
 }
 
 TEST_F(Head, SlotsOfSingleInstancesExist) {
-  const auto make = [this](std::int32_t slot) {
+  const auto make = [this](std::int32_t slot) -> Premises& {
     begin("complete:2", Collective::kBroadcast);
     nodes[0].send(0, 1, nodes[0].input());
     nodes[1].receive(0, 0, nodes[1].output());
     nodes[1].program.scratch_blocks = 2;
     once(1, nodes[1].copy(0, nodes[1].slot(slot, 1), nodes[1].output()));
-    finish(0, 1);
+    return finish(0, 1);
   };
-  make(1);
-  expect_proven();
-  make(2);
-  expect_refused(Property::kClaims, 1);
+  make(1).expect_proven();
+  make(2).expect_refused(Property::kClaims, 1);
 }
 
 // A single instance is in one step only, so another progression may have its port in the others.
@@ -162,7 +158,7 @@ TEST_F(Head, PortsInOneStep) {
 // On a line of five, rank 1 sends rank 3 block 0 once, in step 1, over the link to rank 2, which
 // carries every block to rank 2 from step `step` onward.
 TEST_F(Head, RoutesInOneStep) {
-  const auto make = [this](std::int32_t step) {
+  const auto make = [this](std::int32_t step) -> Premises& {
     begin("mesh:1x5", Collective::kBroadcast);
     const auto send = [this](std::int32_t at, std::uint32_t from, std::uint32_t to,
                              std::int32_t after) {
@@ -188,10 +184,9 @@ TEST_F(Head, RoutesInOneStep) {
     send_once(step + 2, 3, 4, step + 1);
     send_others(step + 3, 3, 4);
     for (NodeWriter& node : nodes) node.program.contention = ContentionGuarantee::kSlot;
-    finish(step + 2, 1);
+    return finish(step + 2, 1);
   };
-  make(2);
-  expect_proven();
+  make(2).expect_proven();
   make(1);
   EXPECT_EQ(proof().counterexample.property, Property::kLinks);
   expect_wrong_from(1);
@@ -210,7 +205,7 @@ TEST_F(Head, PortsOfTheTail) {
 // Two blocks per two steps: blocks 2, 4, ... in steps 3, 5, ..., block 0 in step N - 1. These are
 // never the same steps only because N is odd.
 TEST_F(Head, ResiduesKeepStagesApart) {
-  const auto make = [this](std::uint32_t residue, std::int32_t steps) {
+  const auto make = [this](std::uint32_t residue, std::int32_t steps) -> Premises& {
     begin("complete:3", Collective::kBroadcast);
     const auto send = [&](std::int32_t step, std::uint32_t to, std::int32_t block) {
       for (const std::uint32_t node : {0u, to}) {
@@ -230,12 +225,10 @@ TEST_F(Head, ResiduesKeepStagesApart) {
       node.program.residue_mod = 2;
       node.program.residue = residue;
     }
-    finish(steps, 1, 2);
+    return finish(steps, 1, 2);
   };
-  make(1, 1);
-  expect_proven();
-  make(0, 0);
-  expect_unproven("actions that go on at different paces may share a port or link", 4);
+  make(1, 1).expect_proven();
+  make(0, 0).expect_unproven("actions that go on at different paces may share a port or link", 4);
 }
 
 // Stages of one segment use separate blocks. Block 1 is in both: step N - 1 sends it again.
@@ -251,7 +244,7 @@ TEST_F(Head, BlocksOfTwoStages) {
 // An operation may overwrite a slot without waiting for the receive into it if another operation on
 // the same block did. Here that one is on block 1, which does not exist for N = 1.
 TEST_F(Head, OperationsThatWaitForOthers) {
-  const auto make = [this](std::int32_t block) {
+  const auto make = [this](std::int32_t block) -> Premises& {
     begin("complete:3", Collective::kReduce);
     for (NodeWriter& node : nodes) node.program.scratch_blocks = 9;
     nodes[1].send(0, 2, nodes[1].input());
@@ -265,12 +258,10 @@ TEST_F(Head, OperationsThatWaitForOthers) {
     once(0, nodes[0].receive(0, 1, slot));
     once(0, nodes[0].copy(0, slot, nodes[0].input()), block);
     once(0, nodes[0].copy(1, slot, nodes[0].input()));
-    finish(1, 1);
+    return finish(1, 1);
   };
-  make(0);
-  expect_proven();
-  make(1);
-  expect_refused(Property::kHazards, 1);
+  make(0).expect_proven();
+  make(1).expect_refused(Property::kHazards, 1);
 }
 
 }  // namespace

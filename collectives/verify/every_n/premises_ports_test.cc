@@ -110,19 +110,17 @@ TEST_F(PortPremises, SendsThatMeetForLargeN) {
 
 TEST_F(PortPremises, ReceivesThatMeetSends) {
   // Rank 1 receives in even steps and passes on in the even steps from step 10 onward.
-  const auto pass = [this](std::int32_t first) {
+  const auto pass = [this](std::int32_t first) -> Premises& {
     begin("complete:3", Collective::kBroadcast);
     nodes[0].send(0, 1, nodes[0].input());
     nodes[1].receive(0, 0, nodes[1].output());
     nodes[1].send(first, 2, nodes[1].output());
     nodes[2].receive(first, 1, nodes[2].output());
     for (NodeWriter& node : nodes) node.program.port_model = PortModel::kSimplex;
-    finish(first - 1, 2, 2);
+    return finish(first - 1, 2, 2);
   };
-  pass(10);
-  expect_refused(Property::kPorts, 6);
-  pass(11);
-  expect_proven();
+  pass(10).expect_refused(Property::kPorts, 6);
+  pass(11).expect_proven();
 }
 
 TEST_F(PortPremises, PortsAreHeldForTicks) {

@@ -162,6 +162,13 @@ class Stages : public Premises {
     nodes[1].receive(0, 0, into);
     nodes[1].copy(later, nodes[1].output(), from).after = static_cast<std::uint16_t>(later);
   }
+  // Slots `first` + i * `by` mod `mod`, which are read `later` steps after they were written.
+  Premises& copied(std::uint32_t window, std::uint32_t slots, std::int32_t first, std::int32_t by,
+                   std::uint32_t mod, std::int32_t later = 0) {
+    begin_copied(window, slots);
+    receive_and_copy(in_turn(first, by, mod), in_turn(first, by, mod), later);
+    return finish(later, 1);
+  }
 };
 
 TEST_F(Stages, OfAnotherAfterAreProvenToo) {
@@ -176,9 +183,6 @@ TEST_F(Stages, SlotsThatMoveOnUnlike) {
   begin_copied(1, 2);
   receive_and_copy(in_turn(0, 1, 2), in_turn(0, 0, 0));
   finish(0, 1).expect_unproven("a place does not hold the block that is read from it", 2);
-}
-
-TEST_F(Stages, SlotsThatMoveOnUnlikeByTables) {
   static constexpr std::uint8_t kEntries[] = {0, 0, 1, 0, 3, 0, 2, 0};
   begin_copied(1, 4);
   receive_and_copy(in_turn(0, 1, 4), by_table(kEntries));
@@ -201,64 +205,42 @@ TEST_F(Stages, SlotsThatMoveOnUnlikeAndAreRight) {
 
 TEST_F(Stages, SlotsOfALaterRound) {
   // Slots 2, 4, 6, of 6.
-  begin_copied(1, 6);
-  receive_and_copy(in_turn(2, 2, 6), in_turn(2, 2, 6));
-  finish(0, 1).expect_refused(Property::kClaims, 3);
-}
-
-TEST_F(Stages, SlotsOfALaterRoundByTables) {
+  copied(1, 6, 2, 2, 6).expect_refused(Property::kClaims, 3);
   static constexpr std::uint8_t kEntries[] = {0, 0, 1, 0, 2, 0, 9, 0};
   begin_copied(1, 4);
   receive_and_copy(by_table(kEntries), by_table(kEntries));
   finish(0, 1).expect_refused(Property::kClaims, 4);
-}
-
-TEST_F(Stages, SlotsWithoutEnd) {
-  begin_copied(1, 4);
-  receive_and_copy(in_turn(0, 1, 0), in_turn(0, 1, 0));
-  finish(0, 1).expect_unproven("its slots do not repeat", 5);
+  copied(1, 4, 0, 1, 0).expect_unproven("its slots do not repeat", 5);
 }
 
 // N*: the window. Block 15 comes into slot 0 while block 0 may still be under way.
 TEST_F(Stages, HazardsOfTheWindow) {
-  begin_copied(16, 15);
-  receive_and_copy(in_turn(0, 1, 15), in_turn(0, 1, 15));
-  finish(0, 1).expect_refused(Property::kHazards, 16);
-  begin_copied(16, 16);
-  receive_and_copy(in_turn(0, 1, 16), in_turn(0, 1, 16));
-  finish(0, 1).expect_proven();
+  copied(16, 15, 0, 1, 15).expect_refused(Property::kHazards, 16);
+  copied(16, 16, 0, 1, 16).expect_proven();
 }
 
 // N*: slots that are read many steps after they were written.
 TEST_F(Stages, HazardsOfLateReads) {
-  begin_copied(2, 31);
-  receive_and_copy(in_turn(0, 1, 31), in_turn(0, 1, 31), 30);
-  finish(30, 1).expect_refused(Property::kHazards, 32);
-  begin_copied(2, 32);
-  receive_and_copy(in_turn(0, 1, 32), in_turn(0, 1, 32), 30);
-  finish(30, 1).expect_proven();
+  copied(2, 31, 0, 1, 31, 30).expect_refused(Property::kHazards, 32);
+  copied(2, 32, 0, 1, 32, 30).expect_proven();
 }
 
 // N*: slots that another action writes many steps later, without a read after that.
 TEST_F(Stages, HazardsOfLateWrites) {
-  const auto make = [this](std::uint32_t slots) {
-    begin("complete:3", Collective::kBroadcast, false, 2);
-    for (const std::uint32_t node : {1u, 2u}) nodes[0].send(0, node, nodes[0].input());
-    nodes[1].program.scratch_blocks = slots;
-    receive_and_copy(in_turn(0, 1, slots), in_turn(0, 1, slots));
-    nodes[1].receive(20, 2, in_turn(0, 1, slots));
-    nodes[2].receive(0, 0, nodes[2].output());
-    nodes[2].send(20, 1, nodes[2].output());
-    finish(20, 1);
-  };
-  make(19);
-  expect_refused(Property::kHazards, 20);
+  begin("complete:3", Collective::kBroadcast, false, 2);
+  for (const std::uint32_t node : {1u, 2u}) nodes[0].send(0, node, nodes[0].input());
+  nodes[1].program.scratch_blocks = 19;
+  receive_and_copy(in_turn(0, 1, 19), in_turn(0, 1, 19));
+  nodes[1].receive(20, 2, in_turn(0, 1, 19));
+  nodes[2].receive(0, 0, nodes[2].output());
+  nodes[2].send(20, 1, nodes[2].output());
+  finish(20, 1).expect_refused(Property::kHazards, 20);
 }
 
 // N*: only every second N occurs. Blocks arrive in the order 1, 0, 3, 2, .... Block 5 is received
 // into the slot of block 0 too early; N = 7 is the first to show that.
 TEST_F(Stages, HazardsOfAResidue) {
-  const auto make = [this](std::uint32_t slots) {
+  const auto make = [this](std::uint32_t slots) -> Premises& {
     begin_copied(4, slots);
     const auto block = [](NodeWriter& node, std::uint32_t mod) {
       const std::uint8_t ref = node.sum_of({{-2, 1, 0, 0, 2, 0, 0, 0}});
@@ -278,12 +260,10 @@ TEST_F(Stages, HazardsOfAResidue) {
         action(node, i).instances_ref = nodes[node].count(1, 1);
       }
     }
-    finish(1, 1);
+    return finish(1, 1);
   };
-  make(5);
-  expect_refused(Property::kHazards, 7);
-  make(7);
-  expect_proven();
+  make(5).expect_refused(Property::kHazards, 7);
+  make(7).expect_proven();
 }
 
 // Whether input and output may be the same memory, in an allreduce of two ranks.

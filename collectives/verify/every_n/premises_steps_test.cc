@@ -42,7 +42,7 @@ TEST_F(StepPremises, NoStageOvertakesItsPhase) {
 // must be known before there is room for them.
 TEST_F(StepPremises, StagesHaveAsManyBlocksAsTheResidue) {
   // Only N = 3, 6, ... occur. Blocks 3 i, 3 i + 1 and 3 i + 2 take steps 5 i, 5 i + 1 and 5 i + 3.
-  const auto make = [this](const Count& steps) {
+  const auto make = [this](const Count& steps) -> Premises& {
     begin("complete:2", Collective::kBroadcast);
     for (const std::int32_t block : {0, 1, 2}) {
       const std::int32_t first = block + block / 2;
@@ -55,12 +55,10 @@ TEST_F(StepPremises, StagesHaveAsManyBlocksAsTheResidue) {
       }
     }
     for (NodeWriter& node : nodes) node.program.residue_mod = 3;
-    finish(steps, 5);
+    return finish(steps, 5);
   };
-  make({-1, 0, 5, 0, 3});
-  expect_proven();
-  make({0, 0, 5, 0, 3});
-  expect_refused(Property::kSteps, 3);
+  make({-1, 0, 5, 0, 3}).expect_proven();
+  make({0, 0, 5, 0, 3}).expect_refused(Property::kSteps, 3);
 }
 
 TEST(StageSteps, AreThoseOfTheLastInstance) {

@@ -3,6 +3,7 @@
 namespace espalier::verify {
 
 void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
+  ESPALIER_ASSERT(step >= step_ && retired < step);
   step_ = step;
   before_issue_ = Known{};
   before_issue_.retire(retired);
@@ -12,6 +13,7 @@ void HazardRules::begin_step(std::int64_t step, std::int64_t retired) {
 // Rule 4: posted when its step is issued, step - after is ready, and the link's earlier sends are
 // posted.
 const Known& HazardRules::post_send(std::size_t link, std::int64_t after) {
+  ESPALIER_ASSERT(link < last_send_.size());
   LastSend& last = last_send_[link];
   (void)post_send_alone(after);
   if (last.sent) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "espalier/collectives/verify/verify.h"
+#include "espalier/internal/base/assert.h"
 
 namespace espalier::verify {
 
@@ -71,6 +72,7 @@ class HazardRules {
 
   // Whether the latest write is guaranteed to precede a read. There must be a write.
   [[nodiscard]] static bool is_written(const OperandUses& uses, const Known& before) {
+    ESPALIER_ASSERT(uses.write >= 0);
     if (uses.operation < 0) return before.received(uses.write_step);
     return uses.operation < before.operations || uses.write_step <= before.retired;
   }

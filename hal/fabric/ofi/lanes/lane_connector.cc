@@ -28,7 +28,7 @@ AddressHead LaneConnector::head() const {
   AddressHead head{.node = state_.config.node,
                    .window = state_.config.window,
                    .eager_bytes = state_.config.eager_bytes,
-                   .authenticates_data = state_.config.authenticate_data ? 1 : 0,
+                   .authenticates_data = state_.config.authenticate_data ? 1u : 0u,
                    .member = state_.member,
                    .base = state_.arena_registration.base,
                    .key = state_.arena_registration.key};
