@@ -16,7 +16,7 @@ namespace espalier::testing {
 // A bad option ends the program with status 2.
 class Options {
  public:
-  // known: the names. Of an option that is given twice, the last value counts.
+  // known: the names. If an option is given twice, its last value counts.
   Options(std::string program, const std::vector<std::string>& words,
           const std::vector<std::string>& known)
       : program_(std::move(program)) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace espalier::mutation {
 
 Contract contract_of(const espalier_Program& program) {

@@ -6,8 +6,6 @@
 //                               mem, mem+tcp
 //   storm [--over CARRIER] --sample SEEDS
 //                               as many from a new place, which is printed (tests/whole.h)
-//   storm --page FILE...        what such runs printed, added up and printed as
-//                               docs/results/storm.md
 //   storm --plan ARGUMENTS...   runs one plan, as a failing seed prints it
 //   storm --single-faults [OF]  every fault at every operation of small clusters, printed as
 //                               docs/results/faults.md; or one in OF from a new place
@@ -19,12 +17,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
-#include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/storm/draw.h"
@@ -74,23 +68,6 @@ int run_seeds(Over over, std::uint64_t seeds, std::uint64_t from) {
   return tally.wrong == 0 ? 0 : 1;
 }
 
-int print_page(std::span<const std::string> files) {
-  std::vector<Tally> all;
-  for (const std::string& name : files) {
-    std::ifstream file(name);
-    std::stringstream text;
-    text << file.rdbuf();
-    if (!file) usage(name + ": cannot be read");
-    const auto tallies = parse_tallies(text.str());
-    if (!tallies) usage(name + ": " + tallies.error().message);
-    all.insert(all.end(), tallies->begin(), tallies->end());
-  }
-  const auto page = page_text(std::move(all));
-  if (!page) usage(page.error().message);
-  std::printf("%s", page->c_str());
-  return 0;
-}
-
 int run_plan(const std::vector<std::string>& arguments) {
   const auto plan = parse_plan(arguments);
   if (!plan) usage(plan.error().message);
@@ -133,14 +110,13 @@ int run(std::vector<std::string> arguments) {
   }
   if (!has_over) {
     if (is("--plan")) return run_plan({arguments.begin() + 1, arguments.end()});
-    if (is("--page") && arguments.size() > 1) return print_page(std::span(arguments).subspan(1));
     if (is("--single-faults") && arguments.size() <= 2) {
       return run_single_faults(arguments.size() == 1 ? 1 : number(arguments[1]));
     }
     if (is("--list-single-faults") && arguments.size() == 1) return list_single_faults();
   }
   usage(
-      "expected [--over CARRIER] SEEDS FROM, [--over CARRIER] --sample SEEDS, --page FILE..., "
+      "expected [--over CARRIER] SEEDS FROM, [--over CARRIER] --sample SEEDS, "
       "--plan ARGUMENTS, --single-faults [OF] or --list-single-faults");
 }
 

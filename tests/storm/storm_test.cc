@@ -8,7 +8,6 @@
 #include "base/testing/results.h"
 #include "tests/storm/draw.h"
 #include "tests/storm/promises.h"
-#include "tests/storm/tally.h"
 #include "tests/storm/trial.h"
 
 namespace espalier::storm {
@@ -381,42 +380,6 @@ TEST(Trial, ShrinksWhatFails) {
   EXPECT_EQ(shorter.pace_ns, 0u);
   EXPECT_LE(or_throw(make_schedule(shorter.schedule)).programs.size(), 4u);
   EXPECT_EQ(run_trial(shorter, *schedules.made(shorter.schedule, error)).wrong_kind, "result");
-}
-
-// ---- tallies ----
-
-TEST(Tally, RunsAreReadBackAndAddedUp) {
-  Tally tally;
-  tally.from = 100;
-  tally.seeds = 50;
-  tally.messages = 7;
-  tally.struck[static_cast<std::size_t>(Kind::kTick)] = 3;
-  tally.verdicts["dead link"] = 2;
-  const std::string first = tally_text(tally);
-  tally.from = 150;
-  const auto both = or_throw(parse_tallies("WRONG seed 3: hang\n" + first + tally_text(tally)));
-  ASSERT_EQ(both.size(), 2u);
-  EXPECT_EQ(tally_text(both[0]), first);
-  EXPECT_EQ(tally_text(both[1]), tally_text(tally));
-  const std::string page = or_throw(page_text(both));
-  EXPECT_NE(page.find("| seeds | 100 to 199 |"), std::string::npos) << page;
-  EXPECT_NE(page.find("| block messages | 14 |"), std::string::npos) << page;
-  EXPECT_NE(page.find("| tick | 6 |"), std::string::npos) << page;
-  EXPECT_NE(page.find("| dead link | 4 |"), std::string::npos) << page;
-}
-
-TEST(Tally, ReportsErrors) {
-  Tally tally;
-  tally.seeds = 50;
-  const std::string text = tally_text(tally);
-  EXPECT_EQ(parse_tallies("").error().message, "expected a run's tally, to its end");
-  EXPECT_EQ(parse_tallies(text.substr(0, text.size() - 9)).error().message,
-            "\"end of t\" is not a line of a tally");
-  EXPECT_EQ(parse_tallies(text.substr(0, text.find("seeds"))).error().message,
-            "expected a run's tally, to its end");
-  tally.from = 49;
-  const auto page = page_text(or_throw(parse_tallies(text + tally_text(tally))));
-  EXPECT_EQ(page.error().message, "two runs over network had seed 49");
 }
 
 }  // namespace

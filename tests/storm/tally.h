@@ -1,12 +1,10 @@
 #pragma once
-// What seeds came to: printed by a run of seeds, read again and added up for docs/results/storm.md.
+// What seeds came to: printed by a run of seeds; page.py adds runs up for docs/results/storm.md.
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
-#include "espalier/base/result.h"
 #include "tests/storm/plan.h"
 #include "tests/storm/trial.h"
 
@@ -21,18 +19,9 @@ struct Tally {
   std::map<std::string, std::uint64_t> verdicts;
 
   void add(const Outcome& outcome);
-  // Adds the counts, not the seeds' numbers.
-  void add(const Tally& other);
-  [[nodiscard]] std::uint64_t faults() const;
 };
 
-// The lines that a run prints at its end. They are read back from the text of one run or several,
-// which may have other lines before each tally.
+// The lines that a run prints at its end, for page.py.
 [[nodiscard]] std::string tally_text(const Tally& tally);
-// Errors: no tally, one that is cut short.
-[[nodiscard]] Result<std::vector<Tally>> parse_tallies(const std::string& text);
-
-// Returns docs/results/storm.md of these runs. Error: two of them had the same seed.
-[[nodiscard]] Result<std::string> page_text(std::vector<Tally> tallies);
 
 }  // namespace espalier::storm
