@@ -24,6 +24,11 @@ SIZES = {"max_mtu": ("MAX_MTU", 96, 65535), "room_bytes": ("ROOM_BYTES", 64, 1 <
 # The macros of include/espalier/internal/base/limits.h: the field of board.proto and its maximum.
 MACROS = {"links": 128, "window": 64, "programs": 16, "selections": 4, "cursors": 1024}
 NONE_ALLOWED = ("selections",)  # may be 0
+# The configurations of include/espalier/internal/base/limits.h that boards without an operating system have, by their features; the host's
+# is 1. A board names one by the features that its limits say.
+FEATURES = ("rotated_scratch", "serial_mac", "spares", "updates")
+CONFIGURATIONS = {"small": (2, ()), "rotated": (3, ("rotated_scratch",)), "keyed": (4, ("serial_mac",)), "spares": (5, ("spares",)),
+                  "full": (6, FEATURES)}
 # firmware/boot/flash.h and file_flash.cc
 MAX_UNIT, MIN_BLOCKS = 64, 6
 
@@ -53,13 +58,8 @@ def macros(board, given):
     """Yields (name, value) of each macro; the name without ESPALIER_."""
     yield from ((f"MAX_{name.upper()}", given[name]) for name in MACROS if name in given)
     yield from ((macro, given[name]) for name, (macro, _, _) in SIZES.items() if name in given)
-    yield "ROTATED_SCRATCH", int(given.get("rotated_scratch", True))
-    if "serial_mac" in given:
-        yield "SERIAL_MAC", int(given["serial_mac"])
-    if "spares" in given:
-        yield "SPARES", int(given["spares"])
-    if "updates" in given:
-        yield "UPDATES", int(given["updates"])
+    if board.fabric.kind != board.fabric.OFI:
+        yield "CONFIGURATION", configuration({"rotated_scratch": True, **given})
     yield "BOARD_NAME", f'"{board.name}"'
     yield "SIGNED", int(board.signature == board.ED25519)
     if board.HasField("flash"):
@@ -67,6 +67,16 @@ def macros(board, given):
             yield f"FLASH_{field.name.upper()}", value
     if board.fabric.carrier:
         yield f"CARRIER_{re.sub('[^A-Z0-9]', '_', board.fabric.carrier.upper())}", 1
+
+
+def configuration(given):
+    """Returns the number of the configuration with these features."""
+    wanted = tuple(name for name in FEATURES if given.get(name))
+    for number, features in CONFIGURATIONS.values():
+        if features == wanted:
+            return number
+    known = "; ".join(f"{name}: {', '.join(features) or 'none'}" for name, (_, features) in CONFIGURATIONS.items())
+    fail(f"limits: no configuration has the features {', '.join(wanted)}; expected those of one of these: {known}")
 
 
 def is_flash_shape(flash):

@@ -289,9 +289,9 @@ def update(measured):
 
 def measure_option(build, name, entry, without):
     """What the program takes more if `sources` are compiled with the option's macro, by kind."""
-    macro = f"-D{entry['macro']}=1"
+    macro = entry["macro"]
     changed = [item for item, command in build.commands.items() if any(part in command["file"] for part in entry["sources"])]
-    objects = [build.compile(item, build.work / (name + re.sub(r"[/.]+", "_", item) + ".o"), extra=[macro]) for item in changed]
+    objects = [build.compile(item, build.work / (name + re.sub(r"[/.]+", "_", item) + ".o"), extra=["-U" + macro.split("=")[0], "-D" + macro]) for item in changed]
     target = build.work / f"{name}.elf"
     # The first definition of a symbol is taken; --gc-sections drops the others.
     build.link(target, first=["-Wl,--allow-multiple-definition", *objects])
@@ -334,7 +334,7 @@ def check_options(build, budgets, without, write):
             BUDGETS.write_text(re.sub(rf"(\[option\.{name}\]\n(?:.*\n)*?)text = \d+\nbss = \d+",
                                       rf"\g<1>text = {more['text']}\nbss = {more['bss']}", BUDGETS.read_text()))
             entry = {**entry, **more}
-        print(f"\n{entry['macro']}=1: {more['text']} bytes more text and rodata, {more['bss']} more bss")
+        print(f"\n{entry['macro']}: {more['text']} bytes more text and rodata, {more['bss']} more bss")
         complaints += [f"option: {name}.{kind} is {more[kind]} bytes, above its budget of {entry[kind]} in tests/size/budgets.toml"
                        for kind in more if more[kind] > toolchain.allowed(entry[kind])]
         if more["text"] <= 0:

@@ -31,13 +31,9 @@ LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
 COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
 FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
-# What a board may have more: the macro, its value, and the modules whose code it changes.
-OPTIONS = {"rotated_scratch": ("ESPALIER_ROTATED_SCRATCH", 1, {"schedule", "machine"}),
-           "unequal_counts": ("ESPALIER_UNEQUAL_COUNTS", 1, {"schedule", "machine"}),
-           "selections": ("ESPALIER_MAX_SELECTIONS", 1, {"schedule", "image", "boot"}),
-           "spares": ("ESPALIER_SPARES", 1, {"machine", "image"}),
-           "short_collectives": ("ESPALIER_SHORT_COLLECTIVES", 1, {"machine"}),
-           "updates": ("ESPALIER_UPDATES", 1, {"boot", "update"})}
+# What a board may have more, as budgets.toml has it (option.NAME), and the modules whose code it changes.
+OPTIONS = {"rotated_scratch": {"schedule", "machine"}, "selections": {"schedule", "image", "boot"}, "spares": {"machine", "image"},
+           "full": {"schedule", "machine", "image", "boot", "update"}}
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -209,11 +205,10 @@ def check_rejections(objects, own, options, depth, work):
 
 def check_option(option, sizes, link_with):
     """What a board takes more with one of OPTIONS, against budgets.toml. `sizes`: without."""
-    macro, value, modules = OPTIONS[option]
-    with_it = toolchain.sections(link_with(option, [f"-D{macro}={value}"], modules))
     budget = tomllib.loads((HERE / "budgets.toml").read_text())["option"][option]
+    with_it = toolchain.sections(link_with(option, ["-D" + budget["macro"]], OPTIONS[option]))
     more = {name: with_it.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
-    print(f"{macro}={value}: {more['text']} bytes more text, {more['bss']} more bss")
+    print(f"{budget['macro']}: {more['text']} bytes more text, {more['bss']} more bss")
     return [f"option: {option}.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > toolchain.allowed(budget[name])] + \
            ([f"option: {option} has no text: it is not compiled"] if more["text"] <= 0 else [])
 

@@ -36,44 +36,70 @@
 #define ESPALIER_COMPACT_OPERATORS 0
 #endif
 #endif
-#ifndef ESPALIER_WITHOUT_DATA
-// 1: machines support MachineConfig::no_data, which only simulators use.
-#define ESPALIER_WITHOUT_DATA __STDC_HOSTED__
+
+// The features of a build. Six configurations exist; a build names one, and CI builds each
+// (tests/boards/configurations_test.py prints the table). All code of an executable must have the
+// same configuration.
+#define ESPALIER_HOST 1           // all features
+#define ESPALIER_SMALL_BOARD 2    // none
+#define ESPALIER_ROTATED_BOARD 3  // rotated scratch
+#define ESPALIER_KEYED_BOARD 4    // link keys
+#define ESPALIER_SPARES_BOARD 5   // spares
+#define ESPALIER_FULL_BOARD 6     // all that a board can have
+#ifndef ESPALIER_CONFIGURATION
+#if __STDC_HOSTED__
+#define ESPALIER_CONFIGURATION ESPALIER_HOST
+#else
+#define ESPALIER_CONFIGURATION ESPALIER_SMALL_BOARD
 #endif
-#ifndef ESPALIER_UNEQUAL_COUNTS
-// 1: a collective may have another count for each rank (element_counts.h). All
-// code of an executable must have the same value.
-#define ESPALIER_UNEQUAL_COUNTS __STDC_HOSTED__
 #endif
-#ifndef ESPALIER_ROTATED_SCRATCH
+#if defined(ESPALIER_ROTATED_SCRATCH) || defined(ESPALIER_SERIAL_MAC) || \
+    defined(ESPALIER_SPARES) || defined(ESPALIER_UPDATES)
+#error "a feature alone; expected -DESPALIER_CONFIGURATION, 1 to 6, as in base/limits.h"
+#elif ESPALIER_CONFIGURATION < ESPALIER_HOST || ESPALIER_CONFIGURATION > ESPALIER_FULL_BOARD
+#error "no such ESPALIER_CONFIGURATION; expected 1 to 6, as in base/limits.h"
+#endif
+// Host only. Machines support MachineConfig::no_data, which simulators use; a collective may have
+// another count for each rank (element_counts.h); machines issue a short collective that is
+// prepared as a whole (Machine::prepare); machines know of the program that calls them
+// (MachineConfig::before_release, quiet_ns).
+#if ESPALIER_CONFIGURATION == ESPALIER_HOST
+#define ESPALIER_WITHOUT_DATA 1
+#define ESPALIER_UNEQUAL_COUNTS 1
+#define ESPALIER_SHORT_COLLECTIVES 1
+#define ESPALIER_PROGRAM_HOOKS 1
+#else
+#define ESPALIER_WITHOUT_DATA 0
+#define ESPALIER_UNEQUAL_COUNTS 0
+#define ESPALIER_SHORT_COLLECTIVES 0
+#define ESPALIER_PROGRAM_HOOKS 0
+#endif
 // 1: nodes run programs with rotated scratch (collectives/schedule/program.h). 0: they refuse them.
-// All code of an executable must have the same value.
-#define ESPALIER_ROTATED_SCRATCH __STDC_HOSTED__
+#if ESPALIER_CONFIGURATION == ESPALIER_HOST || ESPALIER_CONFIGURATION == ESPALIER_FULL_BOARD || \
+    ESPALIER_CONFIGURATION == ESPALIER_ROTATED_BOARD
+#define ESPALIER_ROTATED_SCRATCH 1
+#else
+#define ESPALIER_ROTATED_SCRATCH 0
 #endif
-#ifndef ESPALIER_SERIAL_MAC
 // 1: framed links may have a key, which authenticates their frames (hal/serial, SerialConfig::key).
-// All code of an executable must have the same value.
-#define ESPALIER_SERIAL_MAC __STDC_HOSTED__
+#if ESPALIER_CONFIGURATION == ESPALIER_HOST || ESPALIER_CONFIGURATION == ESPALIER_FULL_BOARD || \
+    ESPALIER_CONFIGURATION == ESPALIER_KEYED_BOARD
+#define ESPALIER_SERIAL_MAC 1
+#else
+#define ESPALIER_SERIAL_MAC 0
 #endif
-#ifndef ESPALIER_SPARES
-// 1: nodes can go on after the loss of a link or a node (docs/spares.md). All code of an executable
-// must have the same value.
-#define ESPALIER_SPARES __STDC_HOSTED__
+// 1: nodes can go on after the loss of a link or a node (docs/spares.md).
+#if ESPALIER_CONFIGURATION == ESPALIER_HOST || ESPALIER_CONFIGURATION == ESPALIER_FULL_BOARD || \
+    ESPALIER_CONFIGURATION == ESPALIER_SPARES_BOARD
+#define ESPALIER_SPARES 1
+#else
+#define ESPALIER_SPARES 0
 #endif
-#ifndef ESPALIER_SHORT_COLLECTIVES
-// 1: machines issue a short collective that is prepared as a whole (Machine::prepare). All code of
-// an executable must have the same value.
-#define ESPALIER_SHORT_COLLECTIVES __STDC_HOSTED__
-#endif
-#ifndef ESPALIER_PROGRAM_HOOKS
-// 1: machines know of the program that calls them (MachineConfig::before_release, quiet_ns). All
-// code of an executable must have the same value.
-#define ESPALIER_PROGRAM_HOOKS __STDC_HOSTED__
-#endif
-#ifndef ESPALIER_UPDATES
-// 1: nodes take part in updates of the whole cluster over its fabric (docs/updates.md). All code of
-// an executable must have the same value.
-#define ESPALIER_UPDATES __STDC_HOSTED__
+// 1: nodes take part in updates of the whole cluster over its fabric (docs/updates.md).
+#if ESPALIER_CONFIGURATION == ESPALIER_HOST || ESPALIER_CONFIGURATION == ESPALIER_FULL_BOARD
+#define ESPALIER_UPDATES 1
+#else
+#define ESPALIER_UPDATES 0
 #endif
 
 // The public classes whose layout depends on a macro above are in one of these inline namespaces,
