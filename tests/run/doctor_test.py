@@ -141,7 +141,7 @@ class Doctor(unittest.TestCase):
 
 
 class Chosen(unittest.TestCase):
-    """The provider of run, measure and tune, without --provider and with it."""
+    """The provider of run and measure, without --provider and with it."""
 
     def call(self, *words, **variables):
         environment = {name: value for name, value in os.environ.items() if name != "FI_PROVIDER"} | variables
@@ -161,7 +161,7 @@ class Chosen(unittest.TestCase):
     def test_contradictions(self):
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / "m"
-            for command in (["run"], ["measure"], ["tune", "--topology", "complete:2", "--model", model, "-o", model]):
+            for command in (["run"], ["measure"], ["measure", "--candidates", "complete:2", "--model", model, "-o", model]):
                 done = self.call(*command, "--provider", "verbs", FI_PROVIDER="tcp")
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertEqual(done.stderr, 'espalier: FI_PROVIDER=tcp hides the provider "verbs" from libfabric; expected provider "tcp", '

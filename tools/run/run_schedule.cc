@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <map>
 
 #include "espalier/collectives/verify/verify.h"
 #include "planner/files/prove.h"
@@ -20,25 +19,6 @@ namespace {
 
 using tools::bad_input;
 
-// Refuses what happens to a node after its process was killed, and a second --stop. Throws Failure
-// (bad input).
-void check_effects(std::vector<cluster::Disturbance> disturbances) {
-  const auto name = [](const cluster::Disturbance& one) {
-    return (one.signal == SIGKILL ? "--kill " : "--stop ") + std::to_string(one.node) + "@" +
-           std::to_string(one.after_ms);
-  };
-  std::map<std::uint32_t, cluster::Disturbance> last;  // by node
-  std::stable_sort(disturbances.begin(), disturbances.end(),
-                   [](const auto& a, const auto& b) { return a.after_ms < b.after_ms; });
-  for (const cluster::Disturbance& one : disturbances) {
-    const auto [before, is_first] = last.emplace(one.node, one);
-    if (!is_first && (before->second.signal == SIGKILL || one.signal == SIGSTOP)) {
-      bad_input(name(one) + " has no effect after " + name(before->second));
-    }
-    before->second = one;
-  }
-}
-
 void parse_disturbances(RunOptions& options) {
   for (const bool kill : {true, false}) {
     for (const std::string& text : kill ? options.kill : options.stop) {
@@ -48,7 +28,6 @@ void parse_disturbances(RunOptions& options) {
                 std::to_string(options.launch.nodes - 1));
     }
   }
-  check_effects(options.launch.disturbances);
 }
 
 // Refuses --nodes-per-process if no two nodes may share a process. Throws Failure (bad input).
@@ -108,8 +87,7 @@ RunResult describe_run(const RunOptions& options, const planner::LoadedSchedule&
   result.collective = collective_name(program.collective);
   result.kind = program.collective;
   if (options.all_here()) result.processors = tools::usable_processors();
-  result.default_alpha = !options.alpha_given && options.model.empty();
-  result.default_beta = !options.beta_given && options.model.empty();
+  result.default_model = options.model.empty();
   result.algorithm = program.algorithm;
   result.provider = options.launch.provider;
   result.combines = reference::combines(what.collective);
