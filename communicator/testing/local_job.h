@@ -2,6 +2,7 @@
 // A job whose processes are threads of one process, for tests: put, fence, get and rejoin in
 // memory. The program must link with gtest.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -10,7 +11,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "espalier/bootstrap/bootstrap.h"
 #include "espalier/communicator.h"
@@ -24,6 +24,7 @@ class LocalJob {
   [[nodiscard]] std::shared_ptr<bootstrap::Bootstrap> member(std::uint32_t rank);
   // A rank that takes no further part.
   void end(std::uint32_t rank);
+  [[nodiscard]] std::uint32_t size() const { return size_; }
 
  private:
   class Member;
@@ -49,9 +50,14 @@ using Change = std::function<void(JoinOptions& options, std::uint32_t rank)>;
 // Returns the change to mem+tcp on emulated hosts: rank r is on the host with letter `hosts[r]`.
 [[nodiscard]] Change on_hosts(std::string hosts);
 
+// Returns the change of the deadline.
+[[nodiscard]] Change with_deadline(std::chrono::nanoseconds deadline);
+
 // Runs `body` on every rank of a job, each in a thread of its own; it may move the communicator
 // away. `change` alters a rank's options; empty: nothing does.
 void on_all(std::uint32_t ranks, const std::function<void(Communicator&)>& body,
+            const Change& change = {});
+void on_all(LocalJob& job, const std::function<void(Communicator&)>& body,
             const Change& change = {});
 
 }  // namespace espalier::communicator::testing
