@@ -26,8 +26,14 @@ class Channel : public testing::Test {
     if (launcher_ >= 0) close(launcher_);
     if (node_ >= 0) close(node_);
   }
+  Received received(int end, int timeout_ms = 0) {
+    descriptor_ = 0;
+    return receive(end, packet_, descriptor_, timeout_ms);
+  }
   int launcher_ = -1;
   int node_ = -1;
+  Any packet_;
+  int descriptor_ = -1;
 };
 
 TEST_F(Channel, CarriesPacketsInOrder) {
@@ -36,16 +42,14 @@ TEST_F(Channel, CarriesPacketsInOrder) {
   request.count = 1ull << 40;
   ASSERT_TRUE(send(launcher_, request));
   ASSERT_TRUE(send(launcher_, Ask{}));
-  Any packet;
-  int descriptor = 0;
-  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
-  EXPECT_EQ(packet.packet, Packet::kRun);
-  EXPECT_EQ(packet.run_request.count, 1ull << 40);
-  EXPECT_EQ(descriptor, -1);
-  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
-  EXPECT_EQ(packet.packet, Packet::kAsk);
-  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kNothing);
-  EXPECT_EQ(receive(node_, packet, descriptor, 5), Received::kNothing);
+  ASSERT_EQ(received(node_), Received::kPacket);
+  EXPECT_EQ(packet_.packet, Packet::kRun);
+  EXPECT_EQ(packet_.run_request.count, 1ull << 40);
+  EXPECT_EQ(descriptor_, -1);
+  ASSERT_EQ(received(node_), Received::kPacket);
+  EXPECT_EQ(packet_.packet, Packet::kAsk);
+  EXPECT_EQ(received(node_), Received::kNothing);
+  EXPECT_EQ(received(node_, 5), Received::kNothing);
 }
 
 // On every target, so that processes of one machine may have different byte orders.
@@ -61,10 +65,8 @@ TEST_F(Channel, NumbersAreLittleEndian) {
   EXPECT_EQ(load_u64(bytes + 16), 0x0102030405060708u);
   EXPECT_EQ(load_u64(bytes + offsetof(RunRequest, repetitions)), 1u);
   ASSERT_EQ(::send(launcher_, bytes, sizeof request, 0), static_cast<ssize_t>(sizeof request));
-  Any packet;
-  int descriptor = -1;
-  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
-  EXPECT_EQ(packet.run_request.schedule, request.schedule);
+  ASSERT_EQ(received(node_), Received::kPacket);
+  EXPECT_EQ(packet_.run_request.schedule, request.schedule);
 }
 
 TEST_F(Channel, CarriesMemory) {
@@ -73,14 +75,12 @@ TEST_F(Channel, CarriesMemory) {
   ASSERT_EQ(write(memory, "block", 5), 5);
   ASSERT_TRUE(send(launcher_, Memory{}, memory));
   close(memory);
-  Any packet;
-  int descriptor = -1;
-  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
-  ASSERT_GE(descriptor, 0);
+  ASSERT_EQ(received(node_), Received::kPacket);
+  ASSERT_GE(descriptor_, 0);
   char bytes[5];
-  ASSERT_EQ(pread(descriptor, bytes, 5, 0), 5);
+  ASSERT_EQ(pread(descriptor_, bytes, 5, 0), 5);
   EXPECT_EQ(std::memcmp(bytes, "block", 5), 0);
-  close(descriptor);
+  close(descriptor_);
 }
 
 TEST(Mapping, RefusesAFileThatIsShorter) {
@@ -111,23 +111,19 @@ TEST(Mapping, RefusesMoreThanTheAddressSpace) {
 TEST_F(Channel, ReportsTheEndOfTheOtherSide) {
   close(launcher_);
   launcher_ = -1;
-  Any packet;
-  int descriptor = -1;
-  EXPECT_EQ(receive(node_, packet, descriptor, -1), Received::kEnd);
+  EXPECT_EQ(received(node_, -1), Received::kEnd);
   EXPECT_FALSE(send(node_, Ready{}));
 }
 
 TEST_F(Channel, RefusesOtherBytes) {
-  Any packet;
-  int descriptor = -1;
   const std::uint32_t unknown = 77;
   ASSERT_TRUE(send_packet(launcher_, &unknown, sizeof unknown, -1, 0));
-  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+  EXPECT_EQ(received(node_), Received::kBad);
   const RunRequest request;
   ASSERT_TRUE(send_packet(launcher_, &request, sizeof request - 8, -1, 0));
-  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad) << "a short packet";
+  EXPECT_EQ(received(node_), Received::kBad) << "a short packet";
   ASSERT_TRUE(send_packet(launcher_, "x", 1, -1, 0));
-  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+  EXPECT_EQ(received(node_), Received::kBad);
 }
 
 TEST_F(Channel, RefusesFlagsThatAreNeither0Nor1) {
@@ -140,9 +136,7 @@ TEST_F(Channel, RefusesFlagsThatAreNeither0Nor1) {
          {std::pair{1, Received::kPacket}, std::pair{2, Received::kBad}}) {
       bytes[flag] = static_cast<std::uint8_t>(value);
       ASSERT_TRUE(send_packet(node_, bytes, sizeof bytes, -1, 0));
-      Any packet;
-      int descriptor = -1;
-      EXPECT_EQ(receive(launcher_, packet, descriptor, 0), expected) << flag << ": " << value;
+      EXPECT_EQ(received(launcher_), expected) << flag << ": " << value;
     }
   }
 }
@@ -150,15 +144,13 @@ TEST_F(Channel, RefusesFlagsThatAreNeither0Nor1) {
 TEST_F(Channel, RefusesALossOfNoKind) {
   Report report;
   report.loss = {3, Loss::node(4)};
-  Any packet;
-  int descriptor = -1;
   ASSERT_TRUE(send(node_, report));
-  ASSERT_EQ(receive(launcher_, packet, descriptor, 0), Received::kPacket);
-  EXPECT_EQ(packet.report.loss.loss(), Loss::node(4));
-  EXPECT_EQ(packet.report.loss.generation, 3u);
+  ASSERT_EQ(received(launcher_), Received::kPacket);
+  EXPECT_EQ(packet_.report.loss.loss(), Loss::node(4));
+  EXPECT_EQ(packet_.report.loss.generation, 3u);
   report.loss.kind = 3;
   ASSERT_TRUE(send(node_, report));
-  EXPECT_EQ(receive(launcher_, packet, descriptor, 0), Received::kBad);
+  EXPECT_EQ(received(launcher_), Received::kBad);
 }
 
 int open_descriptors() {
@@ -191,11 +183,9 @@ TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
   std::memcpy(CMSG_DATA(header), sent, sizeof sent);
   const int before = open_descriptors();
   ASSERT_EQ(sendmsg(launcher_, &message, 0), static_cast<ssize_t>(sizeof(Memory)));
-  Any packet;
-  int descriptor = -1;
-  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
-  ASSERT_GE(descriptor, 0);
-  close(descriptor);
+  EXPECT_EQ(received(node_), Received::kPacket);
+  ASSERT_GE(descriptor_, 0);
+  close(descriptor_);
   EXPECT_EQ(open_descriptors(), before);
 }
 
@@ -206,10 +196,8 @@ TEST_F(Channel, KeepsNoDescriptorOfWhatIsRefused) {
                                        {sizeof(Memory) - 8, Received::kBad}}) {
     const Memory memory;
     ASSERT_TRUE(send_packet(launcher_, &memory, size, node_, 0));
-    Any packet;
-    int descriptor = 0;
-    EXPECT_EQ(receive(node_, packet, descriptor, 0), expected);
-    EXPECT_EQ(descriptor, -1);
+    EXPECT_EQ(received(node_), expected);
+    EXPECT_EQ(descriptor_, -1);
     EXPECT_EQ(open_descriptors(), before) << size;
   }
 }
@@ -219,9 +207,7 @@ TEST_F(Channel, RefusesSizesThatWrap) {
        {Memory{.input_bytes = ~0ull - 4095, .output_bytes = 4096, .events = 4},
         Memory{.input_bytes = 1, .counts = 1ull << 61}}) {
     ASSERT_TRUE(send(launcher_, memory));
-    Any packet;
-    int descriptor = -1;
-    EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+    EXPECT_EQ(received(node_), Received::kBad);
   }
 }
 
@@ -233,16 +219,14 @@ TEST_F(Channel, SendingToAnEndThatDoesNotReadHasALimit) {
 
 TEST_F(Channel, WireUpSendsItsAddressAndReceivesTheNeighbours) {
   std::thread launcher([this] {
-    Any packet;
-    int descriptor = -1;
-    ASSERT_EQ(receive(launcher_, packet, descriptor, -1), Received::kPacket);
-    ASSERT_EQ(packet.packet, Packet::kHello);
-    EXPECT_EQ(packet.hello.version, kControlVersion);
-    EXPECT_EQ(packet.hello.node, 4u);
-    EXPECT_EQ(packet.hello.pid, getpid());
-    ASSERT_EQ(packet.hello.lanes, 2u);
-    EXPECT_EQ(packet.hello.peers[1], 6u);
-    EXPECT_EQ(std::string(packet.hello.addresses[1].bytes, packet.hello.addresses[1].size),
+    ASSERT_EQ(received(launcher_, -1), Received::kPacket);
+    ASSERT_EQ(packet_.packet, Packet::kHello);
+    EXPECT_EQ(packet_.hello.version, kControlVersion);
+    EXPECT_EQ(packet_.hello.node, 4u);
+    EXPECT_EQ(packet_.hello.pid, getpid());
+    ASSERT_EQ(packet_.hello.lanes, 2u);
+    EXPECT_EQ(packet_.hello.peers[1], 6u);
+    EXPECT_EQ(std::string(packet_.hello.addresses[1].bytes, packet_.hello.addresses[1].size),
               std::string("a\0z", 3));
     Peers peers;
     peers.lanes = 2;

@@ -25,8 +25,6 @@ class GenerationLinks final : public Endpoint {
     other_ = &other;
     lost_ = lost;
   }
-  // Whether a lost node can ask. Then wait() returns soon.
-  [[nodiscard]] bool can_ask() const { return other_ != nullptr; }
 
   [[nodiscard]] std::uint32_t node() const override { return endpoint_->node(); }
   [[nodiscard]] std::uint32_t links() const override { return endpoint_->links(); }

@@ -1,6 +1,5 @@
 // After a failure: the node's part of going on with its spares (docs/spares.md).
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 
