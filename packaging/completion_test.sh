@@ -2,11 +2,12 @@
 # completion_test.sh ESPALIER: what packaging/espalier.bash offers for the last of some words.
 set -eu
 source "$(dirname "$0")/espalier.bash"
+espalier=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 touch b.esp
-ln -s "$1" espalier
+ln -s "$espalier" espalier
 failures=0
 
 # offers yes|no VALUE WORD...: whether VALUE is offered for the last word.

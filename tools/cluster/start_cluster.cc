@@ -157,7 +157,7 @@ void start_cluster(cluster::LaunchOptions options,
     options.schedules.push_back(files.emplace_back(bytes).path());
   }
   Progress progress("starting nodes");
-  options.progress = [&progress](double done) { progress.show(done); };
+  options.progress = progress.function();
   const auto started = cluster.start(options);
   if (started) return;
   if (cluster.is_refused()) bad_input(one_line(started.error().message));

@@ -10,12 +10,12 @@
 
 #include "planner/workload/reference.h"
 #include "tools/cluster/start_cluster.h"
+#include "tools/commands/candidates.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
+#include "tools/common/host.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/common/processors.h"
-#include "tools/measure/candidates.h"
 #include "tools/report/measure_report.h"
 
 namespace espalier::tools {
@@ -370,7 +370,8 @@ void add_measure(Command app) {
   add_candidate_options(command, *arguments);
   const Option candidates = command.option("--candidates");
   command
-      .list("--receivers", arguments->receivers_text, "Numbers of receivers, k; 1 is always measured")
+      .list("--receivers", arguments->receivers_text,
+            "Numbers of receivers, k; 1 is always measured")
       .show_default("2,4,8")
       .excludes(candidates);
   command

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "planner/workload/counts.h"
 #include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"

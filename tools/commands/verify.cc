@@ -85,7 +85,7 @@ Proof prove(Source& source, const VerifyArguments& arguments) {
                 ", its smallest, or more");
     }
   }
-  options.progress = [&progress](double done) { progress.show(done); };
+  options.progress = progress.function();
   Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
   const verify::Counterexample& wrong = proof.verdict.counterexample;
   if (!proof.verdict.valid && wrong.property == verify::Property::kLinks && !arguments.loads) {

@@ -188,7 +188,8 @@ Option Command::word(const std::string& names, const std::vector<std::string>& w
 
 Option Command::word(const std::string& names, const std::vector<std::string>& words,
                      std::string& value, const std::string& help) {
-  return word(names, words, [&value, words](std::size_t index) { value = words[index]; }, help);
+  return word(
+      names, words, [&value, words](std::size_t index) { value = words[index]; }, help);
 }
 
 Option Command::texts(const std::string& names, std::vector<std::string>& values,

@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "base/counted.h"
 #include "base/one_line.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "planner/workload/counts.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"

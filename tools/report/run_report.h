@@ -75,7 +75,7 @@ struct RunResult {
   std::string chosen_by;   // "selection": the file's; otherwise as choice_word()
   std::vector<verify::LowerBound> bounds;
   std::uint32_t processors = 0;  // of this host, if it has all nodes; 0: some may be elsewhere
-  bool default_model = false;          // the prediction is from default constants
+  bool default_model = false;    // the prediction is from default constants
   std::uint64_t descriptor_bytes = 0;  // of the longest descriptor
   std::uint32_t back_to_back = 1;
   bool hop_by_hop = false;

@@ -8,8 +8,6 @@
 #include "planner/make/bound.h"
 #include "tools/common/failure.h"
 #include "tools/options/resolve.h"
-#include "tools/report/bound.h"
-#include "tools/options/resolve.h"
 #include "tools/run/run.h"
 
 namespace espalier::run_command {

@@ -7,9 +7,9 @@
 #include "planner/files/prove.h"
 #include "tools/cluster/start_cluster.h"
 #include "tools/common/failure.h"
-#include "tools/common/output.h"
-#include "tools/common/processors.h"
+#include "tools/common/host.h"
 #include "tools/common/result_files.h"
+#include "tools/common/schedules.h"
 #include "tools/options/plan_options.h"
 #include "tools/report/verify_report.h"
 #include "tools/run/schedules.h"
@@ -45,24 +45,19 @@ void check_processes(const cluster::LaunchOptions& launch) {
 verify::Verdict prove(const planner::LoadedSchedule& schedule,
                       const reference::ReferenceInput& what, std::uint64_t max_bytes,
                       bool hop_by_hop) {
-  tools::Progress progress("verifying");
   verify::VerifyOptions options;
   // In a hop-by-hop run the endpoints are the topology's links. Otherwise the fabric routes, and
   // other links carry the blocks.
   options.links = hop_by_hop || schedule.file.nodes() > schedule.file.ranks();
-  options.progress = [&progress](double done) { progress.show(done); };
   options.method = verify::Method::kPeriodic;
-  const auto program = [&](std::uint32_t node) -> const Program& {
-    return schedule.programs.at(node);
-  };
-  verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
+  verify::Verdict verdict = tools::verdict_of(schedule, options);
   if (!verdict.valid && verdict.counterexample.property == verify::Property::kForm) {
     reference::ReferenceInput longest = what;
     longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
     options.max_blocks =
         tools::or_bad_input(planner::layout_of(schedule.programs.front(), longest)).blocks;
-    verdict = verify::verify(*schedule.topology, program, options);
+    verdict = tools::verdict_of(schedule, options);
   }
   if (verdict.valid) return verdict;
   bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);

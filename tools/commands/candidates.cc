@@ -1,12 +1,12 @@
-#include "tools/measure/candidates.h"
+#include "tools/commands/candidates.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
-#include "tools/cluster/start_cluster.h"
 #include "espalier/internal/collectives/schedule/enumerations.h"
+#include "tools/cluster/start_cluster.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
