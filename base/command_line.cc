@@ -35,11 +35,10 @@ Result<std::vector<GivenOption>> split_options(std::string_view program,
 
 std::vector<std::string> words_of(int argc, char** argv) { return {argv + 1, argv + argc}; }
 
-std::string with_node_number(std::string text, std::uint32_t node) {
+std::string with_node_number(std::string text, std::uint32_t node, std::string_view mark) {
   const std::string number = std::to_string(node);
-  for (std::size_t i = text.find("%r"); i != std::string::npos;
-       i = text.find("%r", i + number.size())) {
-    text.replace(i, 2, number);
+  for (std::size_t i = text.find(mark); i != std::string::npos; i = text.find(mark, i)) {
+    text.replace(i, mark.size(), number);
   }
   return text;
 }

@@ -35,7 +35,8 @@ struct GivenOption {
 // The words of main()'s arguments, without the program's name.
 [[nodiscard]] std::vector<std::string> words_of(int argc, char** argv);
 
-// Replaces every %r of `text` by the number of `node`.
-[[nodiscard]] std::string with_node_number(std::string text, std::uint32_t node);
+// Replaces every mark of `text` by the number of `node`.
+[[nodiscard]] std::string with_node_number(std::string text, std::uint32_t node,
+                                           std::string_view mark = "%r");
 
 }  // namespace espalier

@@ -1,16 +1,11 @@
 #include "espalier/bootstrap/bootstrap.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,40 +13,13 @@
 #include <thread>
 
 #include "base/testing/child.h"
+#include "base/testing/contains.h"
 #include "base/testing/free_port.h"
-#include "bootstrap/client.h"
-#include "bootstrap/message.h"
-#include "bootstrap/server.h"
-#include "bootstrap/stream.h"
+#include "base/testing/results.h"
+#include "bootstrap/testing/members.h"
 
 namespace espalier::bootstrap {
 namespace {
-
-using std::chrono::milliseconds;
-
-JobSecret secret_of(unsigned char fill) {
-  JobSecret secret;
-  secret.fill(fill);
-  return secret;
-}
-
-std::unique_ptr<Server> start(std::uint32_t size, const JobSecret& secret = secret_of(1)) {
-  auto server = Server::start("127.0.0.1:0", size, secret);
-  EXPECT_TRUE(server) << server.error().message;
-  return *std::move(server);
-}
-
-Result<std::unique_ptr<Bootstrap>> member(const Server& server, std::uint32_t rank,
-                                          std::uint32_t size, milliseconds deadline,
-                                          const JobSecret& secret = secret_of(1)) {
-  Place place;
-  place.method = Method::kEnvironment;
-  place.rank = rank;
-  place.size = size;
-  place.address = server.address();
-  place.secret = secret;
-  return connect(std::move(place), deadline);
-}
 
 void in_threads(std::uint32_t count, const std::function<void(std::uint32_t)>& body) {
   std::vector<std::thread> threads;
@@ -59,43 +27,35 @@ void in_threads(std::uint32_t count, const std::function<void(std::uint32_t)>& b
   for (std::thread& thread : threads) thread.join();
 }
 
-template <typename T>
-std::string message(const Result<T>& result) {
-  return result ? "" : result.error().message;
-}
-
 TEST(Bootstrap, PutFenceGet) {
   const auto server = start(8);
   in_threads(8, [&](std::uint32_t rank) {
-    auto job = member(*server, rank, 8, milliseconds(20'000));
-    ASSERT_TRUE(job) << job.error().message;
-    EXPECT_EQ((*job)->local_address(), "127.0.0.1");
+    auto job = or_throw(member(*server, rank, 8, milliseconds(20'000)));
+    EXPECT_EQ(job->local_address(), "127.0.0.1");
     for (int round = 0; round < 3; ++round) {
       const std::string key = "key" + std::to_string(round);
       const std::string value(round == 1 ? 65536 : 3, static_cast<char>('a' + rank));
-      ASSERT_EQ(message((*job)->put(key, value)), "");
-      EXPECT_EQ(message((*job)->put(key, value)), "key '" + key + "' is used twice");
-      ASSERT_EQ(message((*job)->fence()), "");
+      ASSERT_EQ(message_of(job->put(key, value)), "");
+      EXPECT_EQ(message_of(job->put(key, value)), "key '" + key + "' is used twice");
+      ASSERT_EQ(message_of(job->fence()), "");
       for (std::uint32_t other = 0; other < 8; ++other) {
-        const auto got = (*job)->get(other, key);
-        ASSERT_TRUE(got) << got.error().message;
-        EXPECT_EQ(*got, std::string(value.size(), static_cast<char>('a' + other)));
+        const auto got = or_throw(job->get(other, key));
+        EXPECT_EQ(got, std::string(value.size(), static_cast<char>('a' + other)));
       }
     }
-    EXPECT_EQ(message((*job)->get(3, "none")), "rank 3 has published no 'none'");
-    EXPECT_EQ(message((*job)->get(9, "key0")), "rank 9 has published no 'key0'");
-    EXPECT_NE(message((*job)->put("long", std::string(65537, 'x'))), "");
+    EXPECT_EQ(message_of(job->get(3, "none")), "rank 3 has published no 'none'");
+    EXPECT_EQ(message_of(job->get(9, "key0")), "rank 9 has published no 'key0'");
+    EXPECT_NE(message_of(job->put("long", std::string(65537, 'x'))), "");
   });
 }
 
 TEST(Bootstrap, RefusesRanksAndSizes) {
   const auto server = start(2);
-  const auto first = member(*server, 1, 2, milliseconds(20'000));
-  ASSERT_TRUE(first);
-  EXPECT_EQ(message(member(*server, 1, 2, milliseconds(20'000))),
+  const auto first = or_throw(member(*server, 1, 2, milliseconds(20'000)));
+  EXPECT_EQ(message_of(member(*server, 1, 2, milliseconds(20'000))),
             "another process has rank 1 already");
-  EXPECT_EQ(message(member(*server, 2, 2, milliseconds(20'000))), "rank 2 of 2");
-  EXPECT_EQ(message(member(*server, 0, 3, milliseconds(20'000))),
+  EXPECT_EQ(message_of(member(*server, 2, 2, milliseconds(20'000))), "rank 2 of 2");
+  EXPECT_EQ(message_of(member(*server, 0, 3, milliseconds(20'000))),
             "this process was started for 3 ranks, the job has 2");
   EXPECT_TRUE(member(*server, 0, 2, milliseconds(20'000)));
 }
@@ -103,20 +63,18 @@ TEST(Bootstrap, RefusesRanksAndSizes) {
 TEST(Bootstrap, NamesTheMissing) {
   const auto server = start(4);
   // Long enough to join on a loaded machine.
-  auto job = member(*server, 2, 4, milliseconds(2'500));
-  ASSERT_TRUE(job) << job.error().message;
-  EXPECT_EQ(message((*job)->fence()), "ranks 0, 1, 3 of 4 did not come within 2500 ms");
+  auto job = or_throw(member(*server, 2, 4, milliseconds(2'500)));
+  EXPECT_EQ(message_of(job->fence()), "ranks 0, 1, 3 of 4 did not come within 2500 ms");
 }
 
 // A set of ranks fits a message, whatever the job's size.
 TEST(Bootstrap, NamesTheMissingOfALargeJob) {
   const auto server = start(40'000);
-  auto job = member(*server, 2, 40'000, milliseconds(2'500));
-  ASSERT_TRUE(job);
-  EXPECT_EQ(message((*job)->fence()),
+  auto job = or_throw(member(*server, 2, 40'000, milliseconds(2'500)));
+  EXPECT_EQ(message_of(job->fence()),
             "ranks 0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 39983 more of "
             "40000 did not come within 2500 ms");
-  EXPECT_EQ(message(Server::start("127.0.0.1:0", (1u << 20) + 1, secret_of(1))),
+  EXPECT_EQ(message_of(Server::start("127.0.0.1:0", (1u << 20) + 1, kSecret)),
             "a job of 1048577 processes; expected 1 to 1048576");
 }
 
@@ -138,7 +96,7 @@ TEST(Bootstrap, NoServer) {
   Place place;
   place.size = 2;
   place.address = address;
-  EXPECT_EQ(message(connect(std::move(place), milliseconds(200))),
+  EXPECT_EQ(message_of(connect(std::move(place), milliseconds(200))),
             "no server of the job at " + address +
                 " within 200 ms; expected rank 0 or the launcher there");
 }
@@ -148,37 +106,24 @@ TEST(Bootstrap, ServerMayStartLater) {
   { address = start(1)->address(); }
   std::thread late([&] {
     std::this_thread::sleep_for(milliseconds(300));
-    const auto server = Server::start(address, 1, secret_of(1));
-    ASSERT_TRUE(server) << server.error().message;
+    const auto server = or_throw(Server::start(address, 1, kSecret));
     std::this_thread::sleep_for(milliseconds(1000));
   });
   Place place;
   place.address = address;
-  place.secret = secret_of(1);
-  EXPECT_EQ(message(connect(std::move(place), milliseconds(20'000))), "");
+  place.secret = kSecret;
+  EXPECT_EQ(message_of(connect(std::move(place), milliseconds(20'000))), "");
   late.join();
 }
 
 TEST(Bootstrap, AnotherSecretHasNoEffect) {
   const auto server = start(2);
-  const auto stranger = member(*server, 0, 2, milliseconds(20'000), secret_of(2));
-  EXPECT_NE(message(stranger).find("has another secret"), std::string::npos) << message(stranger);
+  const auto stranger = member(*server, 0, 2, milliseconds(20'000), JobSecret{2});
+  EXPECT_PRED2(contains, message_of(stranger), "has another secret");
   in_threads(2, [&](std::uint32_t rank) {
-    auto job = member(*server, rank, 2, milliseconds(20'000));
-    ASSERT_TRUE(job) << job.error().message;
-    EXPECT_EQ(message((*job)->fence()), "");
+    auto job = or_throw(member(*server, rank, 2, milliseconds(20'000)));
+    EXPECT_EQ(message_of(job->fence()), "");
   });
-}
-
-int connect_raw(const Server& server) {
-  const auto address = resolve(server.address());
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_addr.s_addr = address->ip;
-  where.sin_port = htons(address->port);
-  EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
-  return descriptor;
 }
 
 // Bytes of strangers, also recorded ones of a process of the job, change nothing.
@@ -194,11 +139,10 @@ TEST(Bootstrap, StrangersHaveNoEffect) {
     descriptors.push_back(descriptor);
   }
   in_threads(2, [&](std::uint32_t rank) {
-    auto job = member(*server, rank, 2, milliseconds(20'000));
-    ASSERT_TRUE(job) << job.error().message;
-    ASSERT_EQ(message((*job)->put("key", "value")), "");
-    EXPECT_EQ(message((*job)->fence()), "");
-    EXPECT_EQ(*(*job)->get(1 - rank, "key"), "value");
+    auto job = or_throw(member(*server, rank, 2, milliseconds(20'000)));
+    ASSERT_EQ(message_of(job->put("key", "value")), "");
+    EXPECT_EQ(message_of(job->fence()), "");
+    EXPECT_EQ(*job->get(1 - rank, "key"), "value");
   });
   for (const int descriptor : descriptors) close(descriptor);
 }
@@ -213,21 +157,16 @@ TEST(Bootstrap, MalformedMessages) {
     EXPECT_LE(decoded->text.size() + decoded->data.size() + 13, bytes.size());
   }
   const Message sent{.kind = Kind::kPut, .a = 1, .b = 2, .text = "key", .data = "value"};
-  const auto back = decode(encode(sent));
-  ASSERT_TRUE(back);
-  EXPECT_EQ(back->text + back->data, "keyvalue");
+  const auto back = *decode(encode(sent));
+  EXPECT_EQ(back.text + back.data, "keyvalue");
   EXPECT_FALSE(decode(encode(sent).substr(0, 15)));
 }
 
 TEST(Bootstrap, FenceFailsWhenAMemberEnds) {
   const auto server = start(2);
-  auto stays = member(*server, 0, 2, milliseconds(20'000));
-  ASSERT_TRUE(stays);
-  {
-    auto leaves = member(*server, 1, 2, milliseconds(20'000));
-    ASSERT_TRUE(leaves);
-  }
-  EXPECT_EQ(message((*stays)->fence()), "rank 1 has ended");
+  auto stays = or_throw(member(*server, 0, 2, milliseconds(20'000)));
+  or_throw(member(*server, 1, 2, milliseconds(20'000))).reset();
+  EXPECT_EQ(message_of(stays->fence()), "rank 1 has ended");
 }
 
 // Ranks 0 and 2 end; the others agree on who is left, and go on.
@@ -235,34 +174,29 @@ TEST(Bootstrap, RejoinWithoutTheDead) {
   const auto server = start(5);
   std::atomic<int> ready = 0;
   in_threads(5, [&](std::uint32_t rank) {
-    auto job = member(*server, rank, 5, milliseconds(20'000));
-    ASSERT_TRUE(job) << job.error().message;
-    ASSERT_EQ(message((*job)->fence()), "");
+    auto job = or_throw(member(*server, rank, 5, milliseconds(20'000)));
+    ASSERT_EQ(message_of(job->fence()), "");
     ++ready;
     while (ready < 5) std::this_thread::yield();
     if (rank % 2 == 0 && rank != 4) return;
-    const auto survivors = (*job)->rejoin();
-    ASSERT_TRUE(survivors) << survivors.error().message;
-    EXPECT_EQ(survivors->ranks, (std::vector<std::uint32_t>{1, 3, 4}));
-    EXPECT_EQ(survivors->generation, 1u);
-    ASSERT_EQ(message((*job)->put("again", std::to_string(rank))), "");
-    ASSERT_EQ(message((*job)->fence()), "");
-    EXPECT_EQ(*(*job)->get(3, "again"), "3");
+    const auto survivors = or_throw(job->rejoin());
+    EXPECT_EQ(survivors.ranks, (std::vector<std::uint32_t>{1, 3, 4}));
+    EXPECT_EQ(survivors.generation, 1u);
+    ASSERT_EQ(message_of(job->put("again", std::to_string(rank))), "");
+    ASSERT_EQ(message_of(job->fence()), "");
+    EXPECT_EQ(*job->get(3, "again"), "3");
   });
 }
 
 TEST(Bootstrap, RejoinLeavesOutWhoDoesNotCall) {
   const auto server = start(3);
-  auto silent = member(*server, 1, 3, milliseconds(20'000));
-  ASSERT_TRUE(silent);
+  auto silent = or_throw(member(*server, 1, 3, milliseconds(20'000)));
   in_threads(2, [&](std::uint32_t i) {
-    auto job = member(*server, 2 * i, 3, milliseconds(500));
-    ASSERT_TRUE(job);
-    const auto survivors = (*job)->rejoin();
-    ASSERT_TRUE(survivors) << survivors.error().message;
-    EXPECT_EQ(survivors->ranks, (std::vector<std::uint32_t>{0, 2}));
+    auto job = or_throw(member(*server, 2 * i, 3, milliseconds(500)));
+    const auto survivors = or_throw(job->rejoin());
+    EXPECT_EQ(survivors.ranks, (std::vector<std::uint32_t>{0, 2}));
   });
-  EXPECT_NE(message((*silent)->fence()), "");
+  EXPECT_NE(message_of(silent->fence()), "");
 }
 
 // Environment variables are of the whole process: each rank is a process.
@@ -282,7 +216,7 @@ class Environment : public ::testing::Test {
     setenv("MASTER_PORT", port.c_str(), 1);
   }
   static std::string port_of_test() { return std::to_string(free_port()); }
-  static std::string joined(const Options& options = {}) { return message(join(options)); }
+  static std::string joined(const Options& options = {}) { return message_of(join(options)); }
 };
 
 TEST_F(Environment, ProcessesJoin) {
@@ -309,7 +243,7 @@ TEST_F(Environment, SaysWhatIsWrong) {
   clear();
   EXPECT_EQ(joined(), "");  // alone
   setenv("RANK", "0", 1);
-  EXPECT_NE(joined().find("the environment has no WORLD_SIZE"), std::string::npos) << joined();
+  EXPECT_PRED2(contains, joined(), "the environment has no WORLD_SIZE");
   set("4", "4", "1");
   EXPECT_EQ(joined(), "RANK='4'; expected a number from 0 to 3");
   set("0", "0", "1");
@@ -355,15 +289,14 @@ TEST_F(Environment, SecretFiles) {
   chmod(path.c_str(), 0644);
   set("0", "1", "1");
   setenv("ESPALIER_SECRET_FILE", path.c_str(), 1);
-  EXPECT_NE(joined().find("can be read by other users"), std::string::npos) << joined();
+  EXPECT_PRED2(contains, joined(), "can be read by other users");
   chmod(path.c_str(), 0600);
   set("0", "1", port_of_test());
-  const auto job = join();
-  ASSERT_TRUE(job) << job.error().message;
-  EXPECT_TRUE((*job)->is_secret());
+  const auto job = or_throw(join());
+  EXPECT_TRUE(job->is_secret());
   std::ofstream(path) << "short";
   set("0", "1", port_of_test());
-  EXPECT_NE(joined().find("5 bytes; expected 32 to 4096"), std::string::npos) << joined();
+  EXPECT_PRED2(contains, joined(), "5 bytes; expected 32 to 4096");
   std::filesystem::remove_all(folder);
 }
 
@@ -386,13 +319,12 @@ TEST_F(Environment, FolderAndTable) {
       } else {
         options.table = {address, "127.0.0.1:1", "127.0.0.1:2"};
       }
-      auto job = join(options);
-      ASSERT_TRUE(job) << job.error().message;
-      EXPECT_EQ((*job)->rank(), rank);
-      EXPECT_EQ((*job)->is_secret(), method == Method::kFile);
-      EXPECT_EQ(message((*job)->fence()), "");
+      auto job = or_throw(join(options));
+      EXPECT_EQ(job->rank(), rank);
+      EXPECT_EQ(job->is_secret(), method == Method::kFile);
+      EXPECT_EQ(message_of(job->fence()), "");
       // Rank 0, which has the server, ends last.
-      EXPECT_EQ(message((*job)->fence()), "");
+      EXPECT_EQ(message_of(job->fence()), "");
     });
   }
   std::filesystem::remove_all(folder);

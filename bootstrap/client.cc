@@ -20,6 +20,7 @@
 #include "base/one_line.h"
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
+#include "base/try.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
 
@@ -88,33 +89,30 @@ class ConnectedBootstrap : public Bootstrap {
       return fail("'" + key.substr(0, 40) + "' has " + counted(value.size(), "byte") +
                   "; expected at most 65536, and a key of at most 512");
     }
-    auto reply = ask({.kind = Kind::kPut, .text = key, .data = value}, Kind::kDone, kReplyTime);
-    if (!reply) return fail(reply.error());
+    ESPALIER_TRY(ask({.kind = Kind::kPut, .text = key, .data = value}, Kind::kDone, kReplyTime));
     return {};
   }
 
   [[nodiscard]] Result<void> fence() override {
-    auto reply = ask({.kind = Kind::kFence}, Kind::kDone, deadline_);
-    if (!reply) return fail(reply.error());
+    ESPALIER_TRY(ask({.kind = Kind::kFence}, Kind::kDone, deadline_));
     remove_file();  // All have joined.
     return {};
   }
 
   [[nodiscard]] Result<std::string> get(std::uint32_t rank, const std::string& key) override {
-    auto reply = ask({.kind = Kind::kGet, .a = rank, .text = key}, Kind::kValue, kReplyTime);
-    if (!reply) return fail(reply.error());
-    return std::move(reply->data);
+    ESPALIER_TRY_TO(auto reply,
+                    ask({.kind = Kind::kGet, .a = rank, .text = key}, Kind::kValue, kReplyTime));
+    return std::move(reply.data);
   }
 
   [[nodiscard]] Result<Survivors> rejoin() override {
     const auto ms = static_cast<std::uint32_t>(std::min<std::int64_t>(deadline_.count(), 1 << 30));
     // The server answers at the deadline at the latest.
-    auto reply =
-        ask({.kind = Kind::kRejoin, .a = ms}, Kind::kSurvivors, deadline_ + Milliseconds(5'000));
-    if (!reply) return fail(reply.error());
+    ESPALIER_TRY_TO(auto reply, ask({.kind = Kind::kRejoin, .a = ms}, Kind::kSurvivors,
+                                    deadline_ + Milliseconds(5'000)));
     Survivors survivors;
-    survivors.generation = reply->a;
-    survivors.ranks = decode_ranks(reply->data);
+    survivors.generation = reply.a;
+    survivors.ranks = decode_ranks(reply.data);
     return survivors;
   }
 
@@ -188,17 +186,13 @@ Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Addres
 }
 
 Result<void> ConnectedBootstrap::connect() {
-  auto address = resolve(place_.address);
-  if (!address) return fail(address.error());
+  ESPALIER_TRY_TO(auto address, resolve(place_.address));
   const Clock::time_point until = Clock::now() + deadline_;
   while (true) {
     if (is_without_server()) return fail(lost());
-    auto attempt = try_connect(*address);
-    if (!attempt) return fail(attempt.error());
-    if (*attempt == Attempt::kConnected) {
-      auto welcome = say_hello(until);
-      if (!welcome) return fail(welcome.error());
-      has_joined_ = *welcome;
+    ESPALIER_TRY_TO(auto attempt, try_connect(address));
+    if (attempt == Attempt::kConnected) {
+      ESPALIER_TRY_TO(has_joined_, say_hello(until));
       if (has_joined_) return {};
     } else {
       closed_since_ = {};
@@ -284,21 +278,19 @@ Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Millisecon
   while (true) {
     Clock::time_point next = until;
     if (!has_told && is_watched()) next = std::min(until, Clock::now() + kPatience);
-    auto reply = receive(next, number);
-    if (!reply) return fail(reply.error());
-    if (reply->has_value()) {
-      if ((*reply)->kind == Kind::kRefused) return fail(one_line((*reply)->text));
-      if ((*reply)->kind != wanted && (*reply)->kind != Kind::kLater) return fail(lost());
-      return *std::move(*reply);
+    ESPALIER_TRY_TO(auto reply, receive(next, number));
+    if (reply) {
+      if (reply->kind == Kind::kRefused) return fail(one_line(reply->text));
+      if (reply->kind != wanted && reply->kind != Kind::kLater) return fail(lost());
+      return std::move(*reply);
     }
-    auto who = missing();
-    if (!who) return fail(who.error());
-    if (who->empty()) continue;  // They have just come: the reply is on its way.
+    ESPALIER_TRY_TO(auto who, missing());
+    if (who.empty()) continue;  // They have just come: the reply is on its way.
     if (Clock::now() >= until) {
-      return fail(*who + " of " + std::to_string(place_.size) + " did not come within " +
+      return fail(who + " of " + std::to_string(place_.size) + " did not come within " +
                   seconds_text(time));
     }
-    std::fprintf(stderr, "espalier: rank %u waits for %s of %u\n", place_.rank, who->c_str(),
+    std::fprintf(stderr, "espalier: rank %u waits for %s of %u\n", place_.rank, who.c_str(),
                  place_.size);
     has_told = true;
   }
@@ -319,10 +311,9 @@ Result<std::string> ConnectedBootstrap::missing() {
   if (!stream_.send(encode({.kind = Kind::kMissing, .number = number}), place_.secret)) {
     return fail(lost());
   }
-  auto reply = receive(Clock::now() + kReplyTime, number);
-  if (!reply) return fail(reply.error());
-  if (!reply->has_value() || (*reply)->kind != Kind::kRanks) return fail(lost());
-  return (*reply)->data.empty() ? std::string() : list_of((*reply)->data);
+  ESPALIER_TRY_TO(auto reply, receive(Clock::now() + kReplyTime, number));
+  if (!reply || reply->kind != Kind::kRanks) return fail(lost());
+  return reply->data.empty() ? std::string() : list_of(reply->data);
 }
 
 JobSecret random_secret() {
@@ -362,7 +353,7 @@ class AloneBootstrap : public Bootstrap {
 
 Result<std::unique_ptr<Bootstrap>> connect(Place place, Milliseconds deadline) {
   auto bootstrap = std::make_unique<ConnectedBootstrap>(std::move(place), deadline);
-  if (auto connected = bootstrap->connect(); !connected) return fail(connected.error());
+  ESPALIER_TRY(bootstrap->connect());
   return bootstrap;
 }
 

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -19,6 +18,7 @@
 #include "base/process/open_files.h"
 #include "base/process/variables.h"
 #include "base/read_file.h"
+#include "base/try.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
 #include "bootstrap/process_manager.h"
@@ -40,14 +40,13 @@ constexpr std::chrono::milliseconds kPortTime(5'000);
 // Errors: a wrong value; they differ.
 Result<std::optional<std::uint32_t>> either(Variable own, Variable usual, std::uint32_t min,
                                             std::uint32_t max) {
-  const auto a = read_number(own, min, max), b = read_number(usual, min, max);
-  if (!a) return fail(a.error());
-  if (!b) return fail(b.error());
-  if (*a && *b && **a != **b) {
-    return fail(std::string(row_of(own).name) + "=" + std::to_string(**a) + " contradicts " +
-                row_of(usual).name + "=" + std::to_string(**b));
+  ESPALIER_TRY_TO(const auto a, read_number(own, min, max));
+  ESPALIER_TRY_TO(const auto b, read_number(usual, min, max));
+  if (a && b && *a != *b) {
+    return fail(std::string(row_of(own).name) + "=" + std::to_string(*a) + " contradicts " +
+                row_of(usual).name + "=" + std::to_string(*b));
   }
-  return *a ? *a : *b;
+  return a ? a : b;
 }
 
 Error none_of(const std::string& name) {
@@ -57,18 +56,15 @@ Error none_of(const std::string& name) {
 
 // The address of rank 0. Errors: a wrong value; none; two that differ.
 Result<std::string> address_of_environment() {
-  const auto own = read_text(Variable::kEspalierAddress);
-  const auto host = read_text(Variable::kMasterAddr);
-  const auto port = read_number(Variable::kMasterPort, 1, UINT16_MAX);
-  if (!own) return fail(own.error());
-  if (!host) return fail(host.error());
-  if (!port) return fail(port.error());
-  const std::string usual = *host && *port ? **host + ":" + std::to_string(**port) : "";
-  if (*own && !usual.empty() && **own != usual) {
-    return fail("ESPALIER_ADDRESS=" + one_line(**own) +
+  ESPALIER_TRY_TO(const auto own, read_text(Variable::kEspalierAddress));
+  ESPALIER_TRY_TO(const auto host, read_text(Variable::kMasterAddr));
+  ESPALIER_TRY_TO(const auto port, read_number(Variable::kMasterPort, 1, UINT16_MAX));
+  const std::string usual = host && port ? *host + ":" + std::to_string(*port) : "";
+  if (own && !usual.empty() && *own != usual) {
+    return fail("ESPALIER_ADDRESS=" + one_line(*own) +
                 " contradicts MASTER_ADDR and MASTER_PORT, " + one_line(usual));
   }
-  if (*own) return **own;
+  if (own) return *own;
   if (usual.empty()) return fail(none_of("ESPALIER_ADDRESS, or MASTER_ADDR and MASTER_PORT"));
   return usual;
 }
@@ -105,20 +101,17 @@ Result<JobSecret> read_secret(const std::string& path) {
 Result<void> add_secret(const Options& options, Place& place) {
   std::string path = options.secret_file;
   if (path.empty()) {
-    const auto given = read_text(Variable::kSecretFile);
-    if (!given) return fail(given.error());
-    path = given->value_or("");
+    ESPALIER_TRY_TO(const auto given, read_text(Variable::kSecretFile));
+    path = given.value_or("");
   }
   if (!path.empty()) {
-    auto secret = read_secret(path);
-    if (!secret) return fail(secret.error());
-    place.secret = *secret;
+    ESPALIER_TRY_TO(auto secret, read_secret(path));
+    place.secret = secret;
     place.is_secret = true;
     return {};
   }
-  auto address = resolve(place.address);
-  if (!address) return fail(address.error());
-  if (!address->is_loopback() && place.rank == 0) {
+  ESPALIER_TRY_TO(auto address, resolve(place.address));
+  if (!address.is_loopback() && place.rank == 0) {
     std::fprintf(stderr,
                  "espalier: the job at %s has no secret, so any host can join it; expected "
                  "ESPALIER_SECRET_FILE, a file of mode 0600\n",
@@ -139,7 +132,7 @@ Result<void> check_files(const Place& place, const RankFiles& files, bool serves
 
 // Rank 0 is the server, unless the launcher is.
 Result<void> serve(Place& place, const RankFiles& files) {
-  if (auto checked = check_files(place, files, place.rank == 0); !checked) return checked;
+  ESPALIER_TRY(check_files(place, files, place.rank == 0));
   if (place.rank != 0) return {};
   bool is_in_use = false;
   auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
@@ -149,29 +142,26 @@ Result<void> serve(Place& place, const RankFiles& files) {
 }
 
 Result<Place> from_environment(const Options& options, const RankFiles& files) {
-  const auto size = either(Variable::kEspalierSize, Variable::kWorldSize, 1, kMaxRanks);
-  if (!size) return fail(size.error());
-  const auto rank =
-      either(Variable::kEspalierRank, Variable::kRank, 0, size->value_or(kMaxRanks) - 1);
-  if (!rank) return fail(rank.error());
-  if (!*rank) return fail(none_of("RANK"));
-  if (!*size) return fail(none_of("WORLD_SIZE"));
-  const auto address = address_of_environment();
-  if (!address) return fail(address.error());
+  ESPALIER_TRY_TO(const auto size,
+                  either(Variable::kEspalierSize, Variable::kWorldSize, 1, kMaxRanks));
+  ESPALIER_TRY_TO(const auto rank, either(Variable::kEspalierRank, Variable::kRank, 0,
+                                          size.value_or(kMaxRanks) - 1));
+  if (!rank) return fail(none_of("RANK"));
+  if (!size) return fail(none_of("WORLD_SIZE"));
+  ESPALIER_TRY_TO(const auto address, address_of_environment());
   Place place;
   place.method = Method::kEnvironment;
-  place.rank = **rank;
-  place.size = **size;
-  place.address = *address;
-  if (auto added = add_secret(options, place); !added) return fail(added.error());
-  const auto server = read_text(Variable::kServer);
-  if (!server) return fail(server.error());
-  if (*server == "launcher") {
-    if (auto checked = check_files(place, files, false); !checked) return fail(checked.error());
+  place.rank = *rank;
+  place.size = *size;
+  place.address = address;
+  ESPALIER_TRY(add_secret(options, place));
+  ESPALIER_TRY_TO(const auto server, read_text(Variable::kServer));
+  if (server == "launcher") {
+    ESPALIER_TRY(check_files(place, files, false));
     return place;
   }
-  if (*server) return fail(wrong_value(Variable::kServer, row_of(Variable::kServer).expected));
-  if (auto served = serve(place, files); !served) return fail(served.error());
+  if (server) return fail(wrong_value(Variable::kServer, row_of(Variable::kServer).expected));
+  ESPALIER_TRY(serve(place, files));
   return place;
 }
 
@@ -191,14 +181,14 @@ Result<Place> from_table(const Options& options, const RankFiles& files) {
   place.method = Method::kTable;
   Options sized = options;
   if (sized.size < 0) sized.size = static_cast<std::int64_t>(options.table.size());
-  if (auto taken = take_rank(sized, "table", place); !taken) return fail(taken.error());
+  ESPALIER_TRY(take_rank(sized, "table", place));
   if (options.table.size() != place.size) {
     return fail("table: " + counted(options.table.size(), "address") + " for " +
                 counted(place.size, "rank"));
   }
   place.address = options.table.front();
-  if (auto added = add_secret(options, place); !added) return fail(added.error());
-  if (auto served = serve(place, files); !served) return fail(served.error());
+  ESPALIER_TRY(add_secret(options, place));
+  ESPALIER_TRY(serve(place, files));
   return place;
 }
 
@@ -228,9 +218,8 @@ Result<void> serve_fresh(bool is_one_host, Place& place) {
   randombytes_buf(place.secret.data(), place.secret.size());
   place.is_secret = true;
   const std::string host = is_one_host ? "127.0.0.1" : own_address().host();
-  auto server = Server::start(host + ":0", place.size, place.secret);
-  if (!server) return fail(server.error());
-  place.server = *std::move(server);
+  ESPALIER_TRY_TO(auto server, Server::start(host + ":0", place.size, place.secret));
+  place.server = std::move(server);
   place.address = place.server->address();
   return {};
 }
@@ -267,26 +256,20 @@ Result<Place> join_again() {
 Result<Place> from_process_manager(Method method, std::chrono::milliseconds deadline,
                                    const RankFiles& files) {
   if (joined_before.method == method) return join_again();
-  auto manager = method == Method::kPmix ? open_pmix() : open_pmi();
-  if (!manager) return fail(manager.error());
+  ESPALIER_TRY_TO(auto manager, method == Method::kPmix ? open_pmix() : open_pmi());
   Place place;
   place.method = method;
-  place.rank = (*manager)->rank();
-  place.size = (*manager)->size();
-  if (auto checked = check_files(place, files, place.rank == 0); !checked) {
-    return fail(checked.error());
-  }
+  place.rank = manager->rank();
+  place.size = manager->size();
+  ESPALIER_TRY(check_files(place, files, place.rank == 0));
   std::string ticket;
   if (place.rank == 0) {
-    if (auto served = serve_fresh((*manager)->is_one_host(), place); !served) {
-      return fail(served.error());
-    }
+    ESPALIER_TRY(serve_fresh(manager->is_one_host(), place));
     ticket = ticket_of(place);
   }
-  auto received = (*manager)->from_rank_zero(ticket, deadline);
-  if (!received) return fail(received.error());
-  if (!take_ticket(*received, place)) return fail("rank 0 published a malformed address");
-  joined_before = {method, place.rank, place.size, *received};
+  ESPALIER_TRY_TO(auto received, manager->from_rank_zero(ticket, deadline));
+  if (!take_ticket(received, place)) return fail("rank 0 published a malformed address");
+  joined_before = {method, place.rank, place.size, received};
   return place;
 }
 
@@ -295,16 +278,14 @@ Result<Place> from_process_manager(Method method, std::chrono::milliseconds dead
 Result<Place> from_folder(const Options& options, const RankFiles& files) {
   Place place;
   place.method = Method::kFile;
-  if (auto taken = take_rank(options, "file", place); !taken) return fail(taken.error());
+  ESPALIER_TRY(take_rank(options, "file", place));
   if (options.job.empty() || options.job.find('/') != std::string::npos) {
     return fail("file: job '" + options.job + "'; expected a name of this start of the job");
   }
-  if (auto checked = check_files(place, files, place.rank == 0); !checked) {
-    return fail(checked.error());
-  }
+  ESPALIER_TRY(check_files(place, files, place.rank == 0));
   const std::string path = options.folder + "/espalier-" + options.job;
   if (place.rank == 0) {
-    if (auto served = serve_fresh(false, place); !served) return fail(served.error());
+    ESPALIER_TRY(serve_fresh(false, place));
     const std::string hidden = path + ".part";
     (void)unlink(hidden.c_str());
     const int descriptor =
@@ -397,7 +378,7 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles&
   if (sodium_init() < 0) return fail("libsodium cannot be initialized");
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
   const Method method = find_method(options);
-  if (auto used = check_used(options, method); !used) return fail(used.error());
+  ESPALIER_TRY(check_used(options, method));
   Result<Place> place;
   switch (method) {
     case Method::kPmix:

@@ -1,10 +1,6 @@
 // Members that fail, come late or are strangers.
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sodium.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,38 +12,12 @@
 #include <fstream>
 #include <thread>
 
-#include "bootstrap/client.h"
-#include "bootstrap/message.h"
-#include "bootstrap/server.h"
-#include "bootstrap/stream.h"
+#include "base/testing/results.h"
+#include "bootstrap/testing/members.h"
 
 namespace espalier::bootstrap {
 namespace {
 
-using std::chrono::milliseconds;
-
-std::unique_ptr<Server> serve(std::uint32_t size) {
-  return *Server::start("127.0.0.1:0", size, JobSecret{});
-}
-Result<std::unique_ptr<Bootstrap>> enter(const Server& server, std::uint32_t rank,
-                                         std::uint32_t size, milliseconds deadline) {
-  Place place;
-  place.method = Method::kEnvironment;
-  place.rank = rank;
-  place.size = size;
-  place.address = server.address();
-  return connect(std::move(place), deadline);
-}
-int raw(const Server& server) {
-  const Address to = *resolve(server.address());
-  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = to.ip;
-  address.sin_port = htons(to.port);
-  EXPECT_EQ(connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return descriptor;
-}
 double processor_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -56,10 +26,10 @@ double processor_seconds() {
 
 // A rank is silent: the fences of the others time out, and all of them rejoin.
 TEST(Membership, RejoinAfterFencesThatTimedOut) {
-  const auto server = serve(3);
-  auto silent = enter(*server, 2, 3, milliseconds(20'000));
+  const auto server = start(3);
+  auto silent = member(*server, 2, 3, milliseconds(20'000));
   std::vector<std::unique_ptr<Bootstrap>> jobs;
-  for (std::uint32_t rank : {0u, 1u}) jobs.push_back(*enter(*server, rank, 3, milliseconds(500)));
+  for (std::uint32_t rank : {0u, 1u}) jobs.push_back(*member(*server, rank, 3, milliseconds(500)));
   const auto both = [&](auto body) {
     std::thread other([&] { body(*jobs[1]); });
     body(*jobs[0]);
@@ -74,58 +44,41 @@ TEST(Membership, RejoinAfterFencesThatTimedOut) {
 
 // A member is killed inside a message.
 TEST(Membership, MemberEndsInsideAMessage) {
-  const auto server = serve(2);
-  auto stays = *enter(*server, 0, 2, milliseconds(2'000));
-  {
-    Stream dies(Socket(raw(*server)), false);
-    ASSERT_TRUE(dies.greet());
-    while (!dies.is_ready()) ASSERT_TRUE(dies.read());
-    ASSERT_TRUE(dies.send(encode({.kind = Kind::kHello, .a = 1, .b = 2}), JobSecret{}));
-    std::optional<std::string> welcome;
-    while (!(welcome = dies.next(JobSecret{}))) ASSERT_TRUE(dies.read());
-    ASSERT_EQ(::send(dies.descriptor(), "\x40\0\0", 3, 0), 3);
-  }
+  const auto server = start(2);
+  auto stays = *member(*server, 0, 2, milliseconds(2'000));
+  ASSERT_EQ(::send(killed_member(*server, 1, 2).descriptor(), "\x40\0\0", 3, 0), 3);
   const double before = processor_seconds();
   const auto fenced = stays->fence();
-  EXPECT_EQ(fenced ? "" : fenced.error().message, "rank 1 has ended");
+  EXPECT_EQ(message_of(fenced), "rank 1 has ended");
   EXPECT_LT(processor_seconds() - before, 0.5) << "processor seconds of the server";
 }
 
 // Strangers hold connections, and say nothing.
 TEST(Membership, SilentStrangersKeepNoMemberOut) {
-  const auto server = serve(2);
+  const auto server = start(2);
   std::vector<int> held;
-  for (int i = 0; i < 80; ++i) held.push_back(raw(*server));
+  for (int i = 0; i < 80; ++i) held.push_back(connect_raw(*server));
   std::this_thread::sleep_for(milliseconds(300));
-  const auto job = enter(*server, 0, 2, milliseconds(20'000));
+  const auto job = member(*server, 0, 2, milliseconds(20'000));
   EXPECT_TRUE(job) << job.error().message;
   for (const int one : held) close(one);
 }
 
 // A process whose rank was left out comes late.
 TEST(Membership, NoMemberAfterItWasLeftOut) {
-  const auto server = serve(2);
-  auto stays = *enter(*server, 0, 2, milliseconds(300));
-  const auto survivors = stays->rejoin();
-  ASSERT_TRUE(survivors);
-  EXPECT_EQ(survivors->ranks, std::vector<std::uint32_t>{0});
-  EXPECT_FALSE(enter(*server, 1, 2, milliseconds(300))) << "rank 1 joined after it was left out";
+  const auto server = start(2);
+  auto stays = *member(*server, 0, 2, milliseconds(300));
+  const auto survivors = or_throw(stays->rejoin());
+  EXPECT_EQ(survivors.ranks, std::vector<std::uint32_t>{0});
+  EXPECT_FALSE(member(*server, 1, 2, milliseconds(300))) << "rank 1 joined after it was left out";
 }
 
 // One process calls rejoin() and is killed; the others never called it.
 TEST(Membership, RejoinOfAProcessThatEnded) {
-  const auto server = serve(3);
-  auto first = *enter(*server, 0, 3, milliseconds(1'000));
-  auto second = *enter(*server, 1, 3, milliseconds(1'000));
-  {
-    Stream dies(Socket(raw(*server)), false);
-    ASSERT_TRUE(dies.greet());
-    while (!dies.is_ready()) ASSERT_TRUE(dies.read());
-    ASSERT_TRUE(dies.send(encode({.kind = Kind::kHello, .a = 2, .b = 3}), JobSecret{}));
-    ASSERT_TRUE(dies.send(encode({.kind = Kind::kRejoin, .a = 300}), JobSecret{}));
-    std::optional<std::string> welcome;
-    while (!(welcome = dies.next(JobSecret{}))) ASSERT_TRUE(dies.read());
-  }
+  const auto server = start(3);
+  auto first = *member(*server, 0, 3, milliseconds(1'000));
+  auto second = *member(*server, 1, 3, milliseconds(1'000));
+  killed_member(*server, 2, 3, {{.kind = Kind::kRejoin, .a = 300}});
   std::this_thread::sleep_for(milliseconds(1'000));
   const auto put = first->put("key", "value");
   EXPECT_TRUE(put) << "rank 0: " << put.error().message;
@@ -135,19 +88,17 @@ TEST(Membership, RejoinOfAProcessThatEnded) {
 
 // Processes leave, and join again, while others are still in the job.
 TEST(Membership, AllLeaveAndJoinAgain) {
-  const auto server = serve(3);
+  const auto server = start(3);
   std::vector<std::thread> ranks;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&server, rank] {
       for (std::uint32_t round = 0; round < 50; ++round) {
-        auto job = enter(*server, rank, 3, milliseconds(600'000));
-        ASSERT_TRUE(job) << "round " << round << ": " << job.error().message;
-        ASSERT_TRUE((*job)->put("key", std::to_string(round)));
-        const auto fenced = (*job)->fence();
-        ASSERT_TRUE(fenced) << "round " << round << ": " << fenced.error().message;
-        EXPECT_EQ((*job)->get((rank + 1) % 3, "key").value_or("none"), std::to_string(round));
+        auto job = or_throw(member(*server, rank, 3, milliseconds(600'000)));
+        ASSERT_TRUE(job->put("key", std::to_string(round)));
+        or_throw(job->fence());
+        EXPECT_EQ(job->get((rank + 1) % 3, "key").value_or("none"), std::to_string(round));
         if (round % 3 == rank) std::this_thread::sleep_for(milliseconds(5));
-        ASSERT_TRUE((*job)->fence());
+        ASSERT_TRUE(job->fence());
       }
     });
   }
@@ -155,30 +106,24 @@ TEST(Membership, AllLeaveAndJoinAgain) {
 }
 
 TEST(Membership, JoinsAgainOnlyWhenAllHaveLeft) {
-  const auto server = serve(2);
-  auto stays = *enter(*server, 0, 2, milliseconds(20'000));
-  (*enter(*server, 1, 2, milliseconds(20'000))).reset();
-  const auto early = enter(*server, 1, 2, milliseconds(500));
-  EXPECT_EQ(early ? "" : early.error().message,
+  const auto server = start(2);
+  auto stays = *member(*server, 0, 2, milliseconds(20'000));
+  (*member(*server, 1, 2, milliseconds(20'000))).reset();
+  const auto early = member(*server, 1, 2, milliseconds(500));
+  EXPECT_EQ(message_of(early),
             "rank 0 of 2 did not leave the job within 500 ms; expected all to end each of its "
             "communicators before this one joins again");
   stays.reset();
-  EXPECT_TRUE(enter(*server, 1, 2, milliseconds(20'000)));
+  EXPECT_TRUE(member(*server, 1, 2, milliseconds(20'000)));
 }
 
 TEST(Membership, NoneJoinsAgainAfterARankDied) {
-  const auto server = serve(2);
-  (*enter(*server, 1, 2, milliseconds(20'000))).reset();
-  {
-    Stream dies(Socket(raw(*server)), false);
-    ASSERT_TRUE(dies.greet());
-    while (!dies.is_ready()) ASSERT_TRUE(dies.read());
-    ASSERT_TRUE(dies.send(encode({.kind = Kind::kHello, .a = 0, .b = 2}), JobSecret{}));
-    while (!dies.next(JobSecret{})) ASSERT_TRUE(dies.read());
-  }
+  const auto server = start(2);
+  (*member(*server, 1, 2, milliseconds(20'000))).reset();
+  killed_member(*server, 0, 2);
   std::string reason;
   while (!reason.starts_with("rank 0 ended")) {  // until the server has seen its end
-    const auto again = enter(*server, 1, 2, milliseconds(100));
+    const auto again = member(*server, 1, 2, milliseconds(100));
     ASSERT_FALSE(again);
     reason = again.error().message;
   }
@@ -187,11 +132,11 @@ TEST(Membership, NoneJoinsAgainAfterARankDied) {
 
 // A child would keep the connection open after its parent is killed.
 TEST(Membership, AChildHoldsNoConnection) {
-  auto server = serve(2);
-  auto stays = *enter(*server, 0, 2, milliseconds(600'000));
+  auto server = start(2);
+  auto stays = *member(*server, 0, 2, milliseconds(600'000));
   const pid_t parent = fork();
   if (parent == 0) {
-    auto dies = *enter(*server, 1, 2, milliseconds(600'000));
+    auto dies = *member(*server, 1, 2, milliseconds(600'000));
     if (const pid_t child = fork(); child == 0) {
       const bool is_inert = !dies->fence();
       dies.reset();
@@ -201,7 +146,7 @@ TEST(Membership, AChildHoldsNoConnection) {
     _exit(0);
   }
   const auto fenced = stays->fence();
-  EXPECT_EQ(fenced ? "" : fenced.error().message, "rank 1 has ended");
+  EXPECT_EQ(message_of(fenced), "rank 1 has ended");
   waitpid(parent, nullptr, 0);
 }
 
@@ -211,7 +156,7 @@ TEST(Membership, AChildHoldsNoPort) {
   ASSERT_EQ(pipe(pipes), 0);
   const pid_t parent = fork();
   if (parent == 0) {
-    const auto server = serve(2);
+    const auto server = start(2);
     const pid_t child = fork();
     if (child == 0) {  // has closed what it must not hold
       const std::string said = server->address() + ' ' + std::to_string(getpid()) + '\n';
@@ -228,15 +173,14 @@ TEST(Membership, AChildHoldsNoPort) {
   waitpid(parent, nullptr, 0);
   const std::size_t space = said.find(' ');
   ASSERT_NE(space, std::string::npos) << said;
-  const auto again = Server::start(said.substr(0, space), 2, JobSecret{});
-  EXPECT_EQ(again ? "" : again.error().message, "");
+  EXPECT_EQ(message_of(Server::start(said.substr(0, space), 2, JobSecret{})), "");
   kill(std::stoi(said.substr(space)), SIGKILL);
   for (const int end : pipes) close(end);
 }
 
 // fork() can return in the parent before the child has closed its copies.
 TEST(Membership, ACopyInAChildThatDoesNotRunYetHoldsNoPort) {
-  auto server = serve(2);
+  auto server = start(2);
   const std::string address = server->address();
   const pid_t child = _Fork();  // closes nothing
   if (child == 0) {
@@ -245,8 +189,7 @@ TEST(Membership, ACopyInAChildThatDoesNotRunYetHoldsNoPort) {
   }
   ASSERT_GT(child, 0);
   server.reset();
-  const auto again = Server::start(address, 2, JobSecret{});
-  EXPECT_EQ(again ? "" : again.error().message, "");
+  EXPECT_EQ(message_of(Server::start(address, 2, JobSecret{})), "");
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 }

@@ -3,7 +3,6 @@
 // little-endian numbers and two strings. Host only.
 
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>

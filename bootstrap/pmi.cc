@@ -10,6 +10,7 @@
 
 #include "base/one_line.h"
 #include "base/process/variables.h"
+#include "base/try.h"
 #include "bootstrap/process_manager.h"
 
 namespace espalier::bootstrap {
@@ -96,24 +97,19 @@ std::string Pmi::field(const std::string& line, const std::string& name) {
 }
 
 Result<void> Pmi::open() {
-  const auto size = read_number(Variable::kPmiSize, 1, UINT32_MAX);
-  if (!size) return fail(size.error());
-  const auto rank = read_number(Variable::kPmiRank, 0, size->value_or(UINT32_MAX) - 1);
-  if (!rank) return fail(rank.error());
-  if (!*size || !*rank) return fail("PMI: the environment has no PMI_SIZE or no PMI_RANK");
-  const auto here = read_number(Variable::kMpiLocalRanks, 1, UINT32_MAX);
-  if (!here) return fail(here.error());
-  const auto nodes = read_number(Variable::kSlurmNodes, 1, UINT32_MAX);
-  if (!nodes) return fail(nodes.error());
-  rank_ = **rank;
-  size_ = **size;
-  is_one_host_ = *here == size_ || *nodes == 1u;
-  auto opened = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
-  if (!opened) return fail(opened.error());
+  ESPALIER_TRY_TO(const auto size, read_number(Variable::kPmiSize, 1, UINT32_MAX));
+  ESPALIER_TRY_TO(const auto rank,
+                  read_number(Variable::kPmiRank, 0, size.value_or(UINT32_MAX) - 1));
+  if (!size || !rank) return fail("PMI: the environment has no PMI_SIZE or no PMI_RANK");
+  ESPALIER_TRY_TO(const auto here, read_number(Variable::kMpiLocalRanks, 1, UINT32_MAX));
+  ESPALIER_TRY_TO(const auto nodes, read_number(Variable::kSlurmNodes, 1, UINT32_MAX));
+  rank_ = *rank;
+  size_ = *size;
+  is_one_host_ = here == size_ || nodes == 1u;
+  ESPALIER_TRY(ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init"));
   is_open_ = true;
-  auto space = ask("cmd=get_my_kvsname", "my_kvsname");
-  if (!space) return fail(space.error());
-  space_ = field(*space, "kvsname");
+  ESPALIER_TRY_TO(auto space, ask("cmd=get_my_kvsname", "my_kvsname"));
+  space_ = field(space, "kvsname");
   return {};
 }
 
@@ -123,10 +119,9 @@ Result<std::string> Pmi::from_rank_zero(const std::string& value,
   until_ = Clock::now() + deadline;
   const std::string where = " kvsname=" + space_ + " key=espalier.server";
   if (rank_ == 0) {
-    auto put = ask("cmd=put" + where + " value=" + value, "put_result");
-    if (!put) return put;
+    ESPALIER_TRY(ask("cmd=put" + where + " value=" + value, "put_result"));
   }
-  if (auto barrier = ask("cmd=barrier_in", "barrier_out"); !barrier) return barrier;
+  ESPALIER_TRY(ask("cmd=barrier_in", "barrier_out"));
   auto found = ask("cmd=get" + where, "get_result");
   if (!found) return found;
   return field(*found, "value");
@@ -137,11 +132,10 @@ Result<std::string> Pmi::from_rank_zero(const std::string& value,
 bool has_pmi() { return is_set(Variable::kPmiFd) && is_set(Variable::kPmiRank); }
 
 Result<std::unique_ptr<ProcessManager>> open_pmi() {
-  const auto descriptor = read_number(Variable::kPmiFd, 0, INT32_MAX);
-  if (!descriptor) return fail(descriptor.error());
-  if (!*descriptor) return fail("PMI: the environment has no PMI_FD");
-  auto pmi = std::make_unique<Pmi>(static_cast<int>(**descriptor));
-  if (auto opened = pmi->open(); !opened) return fail(opened.error());
+  ESPALIER_TRY_TO(const auto descriptor, read_number(Variable::kPmiFd, 0, INT32_MAX));
+  if (!descriptor) return fail("PMI: the environment has no PMI_FD");
+  auto pmi = std::make_unique<Pmi>(static_cast<int>(*descriptor));
+  ESPALIER_TRY(pmi->open());
   return pmi;
 }
 

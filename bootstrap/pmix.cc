@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/process/variables.h"
+#include "base/try.h"
 #include "bootstrap/pmix_library.h"
 #include "bootstrap/process_manager.h"
 
@@ -65,7 +66,7 @@ class Pmix : public ProcessManager {
 };
 
 Result<void> Pmix::open() {
-  if (const auto name = read_text(Variable::kPmixNamespace); !name) return fail(name.error());
+  ESPALIER_TRY(read_text(Variable::kPmixNamespace));
   for (const char* name : kPmixLibraries) {
     if (library_ == nullptr) library_ = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   }
@@ -153,7 +154,7 @@ Result<std::string> Pmix::from_rank_zero(const std::string& value,
     status = commit_();
     if (status != PMIX_SUCCESS) return fail(error("PMIx_Commit", status));
   }
-  if (const auto fenced = fence(deadline); !fenced) return fail(fenced.error());
+  ESPALIER_TRY(fence(deadline));
   if (self_.rank == 0) return value;
   pmix_proc_t zero = self_;
   zero.rank = 0;
@@ -171,7 +172,7 @@ Result<std::string> Pmix::from_rank_zero(const std::string& value,
 
 Result<std::unique_ptr<ProcessManager>> open_pmix() {
   auto pmix = std::make_unique<Pmix>();
-  if (auto opened = pmix->open(); !opened) return fail(opened.error());
+  ESPALIER_TRY(pmix->open());
   return pmix;
 }
 #else

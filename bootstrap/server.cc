@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/try.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
 
@@ -385,8 +386,7 @@ std::string own_ip() { return own_address().host(); }
 Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::uint32_t size,
                                               const JobSecret& secret, bool* is_in_use) {
   if (is_in_use != nullptr) *is_in_use = false;
-  auto where = resolve(address);
-  if (!where) return fail(where.error());
+  ESPALIER_TRY_TO(auto where, resolve(address));
   if (size == 0 || size > kMaxRanks) {
     return fail("a job of " + counted(size, "process") + "; expected 1 to " +
                 std::to_string(kMaxRanks));
@@ -396,8 +396,8 @@ Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::u
   (void)setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in bound{};
   bound.sin_family = AF_INET;
-  bound.sin_addr.s_addr = where->ip;
-  bound.sin_port = htons(where->port);
+  bound.sin_addr.s_addr = where.ip;
+  bound.sin_port = htons(where.port);
   socklen_t length = sizeof bound;
   if (bind(listener.get(), reinterpret_cast<sockaddr*>(&bound), length) != 0 ||
       listen(listener.get(), 1024) != 0) {
@@ -405,8 +405,8 @@ Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::u
     return fail("cannot listen at " + address + ": " + std::strerror(errno));
   }
   (void)getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length);
-  where->port = ntohs(bound.sin_port);
-  return std::make_unique<ThreadedServer>(std::move(listener), where->text(), size, secret);
+  where.port = ntohs(bound.sin_port);
+  return std::make_unique<ThreadedServer>(std::move(listener), where.text(), size, secret);
 }
 
 }  // namespace espalier::bootstrap

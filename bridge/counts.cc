@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cctype>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "base/process/variables.h"

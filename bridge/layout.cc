@@ -48,11 +48,24 @@ void send_to_self(const void* from, int from_count, MPI_Datatype from_type, void
                 own_comm(), MPI_STATUS_IGNORE);
 }
 
-// The elements of one call: all, or as many as PMPI_Pack() can count.
-std::int64_t elements_at_once(const void* base, std::int64_t left, std::uint64_t size) {
-  const std::uint64_t most =
-      base == nullptr || size > kMaxPackedBytes ? INT_MAX : kMaxPackedBytes / size;
-  return std::min(left, static_cast<std::int64_t>(most));
+// Calls `copy` with the place, elements and bytes of as many elements as one PMPI_Pack() can count.
+// What it does not take goes by a message, whose other side has the type `row`; else that is null.
+template <typename Copy>
+void in_pieces(const void* data, std::int64_t count, MPI_Datatype type, Copy copy) {
+  const std::uint64_t size = size_of(type);
+  if (size == 0) return;
+  const std::int64_t extent = extent_of(type);
+  for (std::int64_t done = 0; done < count;) {
+    const void* const base = moved(data, done * extent);
+    const bool by_message = base == nullptr || size > kMaxPackedBytes;
+    const std::uint64_t most = by_message ? INT_MAX : kMaxPackedBytes / size;
+    const std::int64_t now = std::min(count - done, static_cast<std::int64_t>(most));
+    const std::uint64_t bytes = static_cast<std::uint64_t>(now) * size;
+    MPI_Datatype row = by_message ? make_row_type(bytes) : MPI_DATATYPE_NULL;
+    copy(const_cast<void*>(base), static_cast<int>(now), bytes, row);
+    if (by_message) PMPI_Type_free(&row);
+    done += now;
+  }
 }
 
 }  // namespace
@@ -60,47 +73,30 @@ std::int64_t elements_at_once(const void* base, std::int64_t left, std::uint64_t
 std::uint64_t Data::size() const { return static_cast<std::uint64_t>(count) * size_of(type); }
 
 void pack(const void* from, std::int64_t count, MPI_Datatype type, std::uint8_t* row) {
-  const std::uint64_t size = size_of(type);
-  if (size == 0) return;
-  const std::int64_t extent = extent_of(type);
-  for (std::int64_t done = 0; done < count;) {
-    const void* const base = moved(from, done * extent);
-    const std::int64_t now = elements_at_once(base, count - done, size);
-    const std::uint64_t bytes = static_cast<std::uint64_t>(now) * size;
-    if (base == nullptr || size > kMaxPackedBytes) {
-      MPI_Datatype row_type = make_row_type(bytes);
-      send_to_self(base, static_cast<int>(now), type, row, 1, row_type);
-      PMPI_Type_free(&row_type);
-    } else {
-      int position = 0;
-      PMPI_Pack(base, static_cast<int>(now), type, row, static_cast<int>(bytes), &position,
-                own_comm());
-    }
-    row += bytes;
-    done += now;
-  }
+  in_pieces(from, count, type,
+            [&](const void* base, int elements, std::uint64_t bytes, MPI_Datatype row_type) {
+              int position = 0;
+              if (row_type != MPI_DATATYPE_NULL) {
+                send_to_self(base, elements, type, row, 1, row_type);
+              } else {
+                PMPI_Pack(base, elements, type, row, static_cast<int>(bytes), &position,
+                          own_comm());
+              }
+              row += bytes;
+            });
 }
 
 void unpack(const std::uint8_t* row, void* to, std::int64_t count, MPI_Datatype type) {
-  const std::uint64_t size = size_of(type);
-  if (size == 0) return;
-  const std::int64_t extent = extent_of(type);
-  for (std::int64_t done = 0; done < count;) {
-    void* const base = moved(to, done * extent);
-    const std::int64_t now = elements_at_once(base, count - done, size);
-    const std::uint64_t bytes = static_cast<std::uint64_t>(now) * size;
-    if (base == nullptr || size > kMaxPackedBytes) {
-      MPI_Datatype row_type = make_row_type(bytes);
-      send_to_self(row, 1, row_type, base, static_cast<int>(now), type);
-      PMPI_Type_free(&row_type);
-    } else {
-      int position = 0;
-      PMPI_Unpack(row, static_cast<int>(bytes), &position, base, static_cast<int>(now), type,
-                  own_comm());
-    }
-    row += bytes;
-    done += now;
-  }
+  in_pieces(
+      to, count, type, [&](void* base, int elements, std::uint64_t bytes, MPI_Datatype row_type) {
+        int position = 0;
+        if (row_type != MPI_DATATYPE_NULL) {
+          send_to_self(row, 1, row_type, base, elements, type);
+        } else {
+          PMPI_Unpack(row, static_cast<int>(bytes), &position, base, elements, type, own_comm());
+        }
+        row += bytes;
+      });
 }
 
 Parts Parts::equal(const void* bytes, std::int64_t count, MPI_Datatype type, std::uint32_t ranks) {

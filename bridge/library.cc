@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "bridge/counts.h"
 #include "bridge/operators.h"

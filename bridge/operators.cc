@@ -6,11 +6,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "bridge/layout.h"
+#include "bridge/types.h"
 
 namespace espalier::bridge {
 namespace {

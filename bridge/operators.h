@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "bridge/mpi_below.h"
-#include "bridge/types.h"
 #include "espalier/collectives/machine/operators.h"
 
 namespace espalier::bridge {

@@ -24,15 +24,12 @@ struct espalier_comm {
   espalier::Communicator communicator;
 };
 struct espalier_request {
-  espalier_request(espalier::Request made, const espalier_comm* of)
-      : request(std::move(made)), comm(of) {}
-  espalier::Request request;
   const espalier_comm* comm;
+  espalier::Request request = {};
 };
 struct espalier_plan {
-  explicit espalier_plan(const espalier_comm* of) : comm(of) {}
-  std::optional<espalier::Plan> plan;  // always, once espalier_plan_call() has returned it
   const espalier_comm* comm;
+  std::optional<espalier::Plan> plan = {};  // always, once espalier_plan_call() has returned it
 };
 
 namespace espalier {
@@ -71,6 +68,11 @@ int fails(const espalier_comm& comm, const Error& error) {
   } catch (const std::bad_alloc&) {
     return fails(status_of(comm), "no memory");  // a string of this length needs none
   }
+}
+// The status of what a call on `comm` returned.
+template <typename Value>
+int status_of(const espalier_comm& comm, const Result<Value>& done) {
+  return done ? int{ESPALIER_OK} : fails(comm, done.error());
 }
 // As without_exceptions(), for a call on `comm`, or on null: all ranks learn that this one has no
 // memory.
@@ -234,6 +236,15 @@ espalier_call call_of(espalier_collective collective, const void* send, void* re
   return call;
 }
 
+// Tests a request or a plan.
+template <typename Tested>
+int test(Tested& tested, const espalier_comm& comm, int* complete) {
+  if (complete == nullptr) return missing("complete");
+  const auto is_complete = tested.test();
+  *complete = is_complete && *is_complete ? 1 : 0;
+  return status_of(comm, is_complete);
+}
+
 // Runs a call with a count for each rank.
 int run_unequal(espalier_call call, const std::uint64_t* counts, espalier_comm* comm) {
   if (counts == nullptr) return missing("counts");
@@ -374,8 +385,7 @@ int espalier_run(const espalier_call* call, espalier_comm* comm) {
   return on(comm, [&] {
     Call made;
     if (const int status = make_call(call, comm, made)) return status;
-    const auto done = comm->communicator.run(made);
-    return done ? int{ESPALIER_OK} : fails(*comm, done.error());
+    return status_of(*comm, comm->communicator.run(made));
   });
 }
 
@@ -385,7 +395,7 @@ int espalier_start(const espalier_call* call, espalier_comm* comm, espalier_requ
     *request = nullptr;
     Call made;
     if (const int status = make_call(call, comm, made)) return status;
-    auto handle = std::make_unique<espalier_request>(Request(), comm);  // before anything starts
+    std::unique_ptr<espalier_request> handle(new espalier_request{comm});  // before it starts
     auto started = comm->communicator.start(made);
     if (!started) return fails(*comm, started.error());
     handle->request = std::move(*started);
@@ -396,18 +406,14 @@ int espalier_start(const espalier_call* call, espalier_comm* comm, espalier_requ
 int espalier_test(espalier_request* request, int* complete) {
   return without_exceptions([&] {
     if (request == nullptr) return missing("request");
-    if (complete == nullptr) return missing("complete");
-    const auto is_complete = request->request.test();
-    *complete = is_complete && *is_complete ? 1 : 0;
-    return is_complete ? int{ESPALIER_OK} : fails(*request->comm, is_complete.error());
+    return test(request->request, *request->comm, complete);
   });
 }
 int espalier_wait(espalier_request* request) {
   return without_exceptions([&] {
     if (request == nullptr) return int{ESPALIER_OK};
     const std::unique_ptr<espalier_request> owner(request);
-    const auto done = owner->request.wait();
-    return done ? int{ESPALIER_OK} : fails(*owner->comm, done.error());
+    return status_of(*owner->comm, owner->request.wait());
   });
 }
 
@@ -417,7 +423,7 @@ int espalier_plan_call(const espalier_call* call, espalier_comm* comm, espalier_
     *plan = nullptr;
     Call made;
     if (const int status = make_call(call, comm, made)) return status;
-    auto handle = std::make_unique<espalier_plan>(comm);
+    std::unique_ptr<espalier_plan> handle(new espalier_plan{comm});
     auto planned = comm->communicator.plan(made);
     if (!planned) return fails(*comm, planned.error());
     handle->plan = std::move(*planned);
@@ -428,24 +434,19 @@ int espalier_plan_call(const espalier_call* call, espalier_comm* comm, espalier_
 int espalier_plan_start(espalier_plan* plan) {
   return without_exceptions([&] {
     if (plan == nullptr) return missing("plan");
-    const auto started = plan->plan->start();
-    return started ? int{ESPALIER_OK} : fails(*plan->comm, started.error());
+    return status_of(*plan->comm, plan->plan->start());
   });
 }
 int espalier_plan_test(espalier_plan* plan, int* complete) {
   return without_exceptions([&] {
     if (plan == nullptr) return missing("plan");
-    if (complete == nullptr) return missing("complete");
-    const auto is_complete = plan->plan->test();
-    *complete = is_complete && *is_complete ? 1 : 0;
-    return is_complete ? int{ESPALIER_OK} : fails(*plan->comm, is_complete.error());
+    return test(*plan->plan, *plan->comm, complete);
   });
 }
 int espalier_plan_wait(espalier_plan* plan) {
   return without_exceptions([&] {
     if (plan == nullptr) return missing("plan");
-    const auto done = plan->plan->wait();
-    return done ? int{ESPALIER_OK} : fails(*plan->comm, done.error());
+    return status_of(*plan->comm, plan->plan->wait());
   });
 }
 const char* espalier_plan_algorithm(const espalier_plan* plan) {

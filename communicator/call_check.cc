@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/counted.h"
+#include "base/try.h"
 #include "collectives/schedule/selection.h"
 #include "espalier/collectives/machine/operators.h"
 
@@ -141,10 +142,10 @@ Result<void> check_memory(const Call& call, const CallExtents& extents, const Pl
   const Part receive = part_of(call, extents.output, place, false);
   if (extents.input != Extent::kNothing) {
     const bool is_exact = call.send != call.receive;
-    if (auto good = check_room(call, send, place, is_exact); !good) return good;
+    ESPALIER_TRY(check_room(call, send, place, is_exact));
   }
   if (extents.output != Extent::kNothing) {
-    if (auto good = check_room(call, receive, place, false); !good) return good;
+    ESPALIER_TRY(check_room(call, receive, place, false));
   }
   return check_overlap(call, send, receive);
 }

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/process/forks.h"
+#include "base/try.h"
 #include "collectives/schedule/selection.h"
-#include "communicator/backbone.h"
 #include "communicator/call_check.h"
 #include "communicator/call_word.h"
 #include "communicator/no_memory.h"
@@ -174,11 +174,10 @@ Result<void> Channel::leave_whole() {
   job_->end_whole(cause().status == Status::kOk);
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
   return guard([this]() -> Result<void> {
-    if (auto alive = check_alive(); !alive) return alive;
-    auto barrier = make_leaving();
-    if (!barrier) return fail(barrier.error());
-    if (auto started = start(**barrier); !started) return started;
-    if (auto met = wait(**barrier); !met) return met;
+    ESPALIER_TRY(check_alive());
+    ESPALIER_TRY_TO(auto barrier, make_leaving());
+    ESPALIER_TRY(start(*barrier));
+    ESPALIER_TRY(wait(*barrier));
     return job_->members().fence();
   });
 }
@@ -187,12 +186,11 @@ Result<void> Channel::leave_part() {
   if (is_of_parent()) return check_process();
   if (size_ == 1 || !is_listed_) return {};
   return guard([this]() -> Result<void> {
-    if (auto alive = check_alive(); !alive) return alive;
-    auto barrier = make_leaving();
-    if (!barrier) return fail(barrier.error());
+    ESPALIER_TRY(check_alive());
+    ESPALIER_TRY_TO(auto barrier, make_leaving());
     {
       const Use use(*this, Use::Crowd::kWaits);
-      leaving_ = *std::move(barrier);
+      leaving_ = std::move(barrier);
       leaving_->channel = nullptr;  // which would keep itself alive
       is_leaving_ = true;
       (void)enqueue(*leaving_);
@@ -237,15 +235,15 @@ Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
 Result<const PlannedProgram*> Channel::plan_of(const ScheduleRequest& request) {
   auto planned = obtain(request);
   if (!planned) return planned;
-  if (auto added = add_links((*planned)->program); !added) return fail(added.error());
+  ESPALIER_TRY(add_links((*planned)->program));
   return planned;
 }
 
 Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_counts) {
-  if (auto own = check_process(); !own) return fail(own.error());
-  if (auto good = check_arguments(call, size_); !good) return fail(good.error());
+  ESPALIER_TRY(check_process());
+  ESPALIER_TRY(check_arguments(call, size_));
   const CallExtents extents{extent_of(call, Buffer::kInput), extent_of(call, Buffer::kOutput)};
-  if (auto good = check_memory(call, extents, {rank_, size_}); !good) return fail(good.error());
+  ESPALIER_TRY(check_memory(call, extents, {rank_, size_}));
   auto operation = make_of_process<Operation>();
   operation->channel = shared_from_this();
   operation->call = call;
@@ -279,9 +277,7 @@ Result<void> Channel::run(const Call& call) {
       recent_operations_.begin(), recent_operations_.end(),
       [&](const auto& each) { return each != nullptr && are_alike(each->call, call); });
   if (recent != recent_operations_.end()) return start_and_wait(**recent);
-  auto made = make(call);
-  if (!made) return fail(made.error());
-  const std::shared_ptr<Operation> operation = *std::move(made);
+  ESPALIER_TRY_TO(const std::shared_ptr<Operation> operation, make(call));
   operation->channel = nullptr;  // which would keep itself alive
   // Those with much memory of their own are not kept.
   if (call.counts.empty() && operation->input_copy.empty()) {
@@ -293,7 +289,7 @@ Result<void> Channel::run(const Call& call) {
 Result<void> Channel::start_and_wait(Operation& operation) {
   const Use use(*this);
   if (!use.has()) return fail(crowded());
-  if (auto started = enqueue(operation); !started) return started;
+  ESPALIER_TRY(enqueue(operation));
   return finish_waiting(operation);
 }
 

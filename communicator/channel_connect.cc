@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/try.h"
 #include "communicator/backbone.h"
 #include "communicator/channel.h"
 #include "communicator/image_programs.h"
@@ -59,9 +60,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
   config.is_small = is_part;
   config.fabric = job_->fabric();
   config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
-  auto fabric = ofi::AddedLinks::open(config);
-  if (!fabric) return fail(fabric.error());
-  fabric_ = *std::move(fabric);
+  ESPALIER_TRY_TO(fabric_, ofi::AddedLinks::open(config));
   return {};
 }
 
@@ -71,16 +70,14 @@ Result<void> Channel::connect(Members members) {
   members_ = std::move(members);
   const JoinOptions& options = job_->options();
   if (size_ > 1) {
-    if (auto given = fabric_->set_addresses(members_.addresses); !given) return given;
+    ESPALIER_TRY(fabric_->set_addresses(members_.addresses));
   }
   // Files and images are for the ranks of the whole job.
   bool is_whole = size_ == job_->members().size();
   for (std::uint32_t rank = 0; rank < size_; ++rank) is_whole &= members_.jobs[rank] == rank;
   std::shared_ptr<const ImagePrograms> image;
   if (is_whole && !(options.image.file.empty() && options.image.flash.empty())) {
-    auto loaded = ImagePrograms::load(options.image, rank_, size_);
-    if (!loaded) return fail(loaded.error());
-    image = *std::move(loaded);
+    ESPALIER_TRY_TO(image, ImagePrograms::load(options.image, rank_, size_));
   }
   Costs costs = {.model = options.model, .network = job_->network()};
   if (fabric_ != nullptr) costs.ranks_per_host = fabric_->nodes_per_host();
@@ -91,13 +88,12 @@ Result<void> Channel::connect(Members members) {
                   costs.model.empty() && costs.memory_cores == 0 && !costs.network &&
                   are_hosts(options.provider, members_.addresses);
   costs.is_measuring = is_measuring_;
-  auto schedules = job_->find_schedules({rank_, size_, is_whole}, costs, std::move(image));
-  if (!schedules) return fail(schedules.error());
-  schedules_ = *std::move(schedules);
+  ESPALIER_TRY_TO(schedules_,
+                  job_->find_schedules({rank_, size_, is_whole}, costs, std::move(image)));
   if (size_ > 1) {
     linked_.resize(size_);
     if (!members_.is_part) {
-      if (auto connected = connect_backbone(); !connected) return connected;
+      ESPALIER_TRY(connect_backbone());
     }
     MachineConfig config;
     config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
@@ -126,10 +122,9 @@ void Channel::measured(const NetworkCost& cost) {
 
 Result<void> Channel::add_link(std::uint32_t peer) {
   if (linked_[peer]) return {};
-  auto link = fabric_->add_link(peer);
-  if (!link) return fail(link.error());
+  ESPALIER_TRY_TO(auto link, fabric_->add_link(peer));
   linked_[peer] = true;
-  connecting_.push_back(*link);
+  connecting_.push_back(link);
   return {};
 }
 
@@ -137,7 +132,7 @@ Result<void> Channel::add_backbone() {
   if (has_backbone_) return {};
   backbone_ = backbone_peers(rank_, size_);
   for (const std::uint32_t peer : backbone_) {
-    if (auto added = add_link(peer); !added) return added;
+    ESPALIER_TRY(add_link(peer));
   }
   has_backbone_ = true;
   return {};
@@ -145,11 +140,10 @@ Result<void> Channel::add_backbone() {
 
 // Waits, so that join() names a rank that does not come.
 Result<void> Channel::connect_backbone() {
-  if (auto added = add_backbone(); !added) return added;
+  ESPALIER_TRY(add_backbone());
   while (true) {
-    const auto connected = fabric_->connect_links(connecting_);
-    if (!connected) return fail(connected.error());
-    if (*connected) break;
+    ESPALIER_TRY_TO(const auto connected, fabric_->connect_links(connecting_));
+    if (connected) break;
     const bool others_busy = job_->progress_others(this);
     const std::uint64_t pause_ns = others_busy ? kBusyWaitNs : kConnectPauseNs;
     fabric_->endpoint().wait(fabric_->endpoint().now() + pause_ns);
@@ -162,9 +156,9 @@ Result<void> Channel::connect_backbone() {
 // them. Nothing waits: messages on a link that is not connected wait for it, and the machine's
 // deadlines find a peer that never connects.
 Result<void> Channel::add_links(const Program& program) {
-  if (auto added = add_backbone(); !added) return added;
+  ESPALIER_TRY(add_backbone());
   for (std::uint32_t i = 0; i < links_count(program); ++i) {
-    if (auto added = add_link(peer_of(program, i)); !added) return added;
+    ESPALIER_TRY(add_link(peer_of(program, i)));
   }
   return {};
 }

@@ -1,12 +1,12 @@
 #include "communicator/chosen_cache.h"
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "base/parse_number.h"
 #include "collectives/build/builder.h"
 #include "communicator/cache_file.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -59,10 +59,8 @@ class Lines {
   }
   // A number up to `max`.
   [[nodiscard]] std::uint64_t number(std::uint64_t max) {
-    const std::string_view line = next();
     std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-    if (error != std::errc() || end != line.data() + line.size() || value > max) is_good_ = false;
+    if (!parse_number(next(), value) || value > max) is_good_ = false;
     return is_good_ ? value : 0;
   }
   // Whether there was no fault, and nothing is left.

@@ -2,7 +2,6 @@
 // The choices that were made on this host, so that the candidates for a collective are ranked once
 // and not by every rank of every job. Host only.
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

@@ -1,20 +1,20 @@
 #include "espalier/communicator.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "base/counted.h"
+#include "base/one_line.h"
 #include "base/process/forks.h"
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
+#include "base/try.h"
 #include "bootstrap/client.h"
 #include "communicator/channel.h"
 #include "communicator/guarded_membership.h"
@@ -55,20 +55,17 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
   auto channel = make_of_process<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                           static_cast<std::uint32_t>(ranks.size()));
-  if (auto opened = channel->open(connecting.deadline, false); !opened) return fail(opened.error());
+  ESPALIER_TRY(channel->open(connecting.deadline, false));
   const std::string key = "espalier.address." + std::to_string(connecting.publication);
-  if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
-  if (auto fenced = members.fence(); !fenced) return fail(fenced.error());
+  ESPALIER_TRY(members.put(key, channel->address()));
+  ESPALIER_TRY(members.fence());
   Channel::Members all;
   for (const std::uint32_t rank : ranks) {
-    auto address = members.get(rank, key);
-    if (!address) return fail(address.error());
+    ESPALIER_TRY_TO(auto address, members.get(rank, key));
     all.jobs.push_back(rank);
-    all.addresses.push_back(*std::move(address));
+    all.addresses.push_back(std::move(address));
   }
-  if (auto connected = channel->connect(std::move(all)); !connected) {
-    return fail(connected.error());
-  }
+  ESPALIER_TRY(channel->connect(std::move(all)));
   return channel;
 }
 
@@ -82,25 +79,32 @@ bool all_connected(bootstrap::Bootstrap& members, const Connecting& connecting, 
   });
 }
 
-// The ranks `group` of a communicator that is split. `addresses`: what all its ranks published, the
-// same number of bytes each: the address's size, then the address.
-Result<Channel::Members> members_of(const Channel& parent, const std::vector<std::uint32_t>& group,
-                                    const std::vector<std::uint8_t>& addresses) {
-  const std::size_t each = addresses.size() / parent.size();
+// Connects the channel of a part to the ranks `group` of `parent`. `address_of`: the address that
+// member i of the group published; empty: it has none.
+Result<void> connect_part(Channel& part, const Channel& parent,
+                          const std::vector<std::uint32_t>& group,
+                          const std::function<Result<std::string>(std::uint32_t i)>& address_of) {
   Channel::Members members;
   members.is_part = true;
-  for (const std::uint32_t rank : group) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, addresses.data() + rank * each, sizeof(size));
-    if (size == 0 && group.size() > 1) {
-      return fail("rank " + std::to_string(rank) + " cannot open an endpoint for the new group");
+  for (std::uint32_t i = 0; i < group.size(); ++i) {
+    ESPALIER_TRY_TO(auto address, address_of(i));
+    if (address.empty() && group.size() > 1) {
+      return fail("rank " + std::to_string(group[i]) +
+                  " cannot open an endpoint for the new group");
     }
-    const auto* address =
-        reinterpret_cast<const char*>(addresses.data()) + rank * each + sizeof(size);
-    members.jobs.push_back(parent.members().jobs[rank]);
-    members.addresses.emplace_back(address, size);
+    members.jobs.push_back(parent.members().jobs[group[i]]);
+    members.addresses.push_back(std::move(address));
   }
-  return members;
+  return part.connect(std::move(members));
+}
+
+// A channel of this process in the part `group` of `parent`, not yet open.
+std::shared_ptr<Channel> make_part_channel(const Channel& parent,
+                                           const std::vector<std::uint32_t>& group) {
+  const auto me = std::find(group.begin(), group.end(), parent.rank());
+  return make_of_process<Channel>(parent.shared_job(),
+                                  static_cast<std::uint32_t>(me - group.begin()),
+                                  static_cast<std::uint32_t>(group.size()));
 }
 
 // If other processes cannot map this one's memory: refuses a provider that needs that, if the
@@ -121,9 +125,8 @@ Result<void> check_sharing(const std::string& given, const std::string& provider
 }
 
 Result<std::string> provider_of(const JoinOptions& options) {
-  const auto filter = read_text(Variable::kFiProvider);
-  if (!filter) return fail(filter.error());
-  auto provider = ofi::choose_provider(options.provider, *filter ? (*filter)->c_str() : nullptr);
+  ESPALIER_TRY_TO(const auto filter, read_text(Variable::kFiProvider));
+  auto provider = ofi::choose_provider(options.provider, filter ? filter->c_str() : nullptr);
   if (!provider || !options.provider.empty()) return provider;
   return ofi::with_memory(*provider);
 }
@@ -214,30 +217,19 @@ Result<void> Communicator::run(const Call& call) {
   return guarded(channel_.get(), "communicator", [&] { return channel_->run(call); });
 }
 
-Result<Request> Communicator::start(const Call& call) {
-  return guarded(channel_.get(), "communicator", [&]() -> Result<Request> {
-    auto operation = channel_->make(call);
-    if (!operation) return fail(operation.error());
-    if (auto started = channel_->start(**operation); !started) return fail(started.error());
-    return Request(*std::move(operation));
-  });
-}
-
-}  // namespace espalier
-namespace espalier::communicator {
-
-Result<Request> OwnCounts::start(Communicator& communicator, const Call& call) {
+Result<Request> communicator::OwnCounts::start(Communicator& communicator, const Call& call,
+                                               bool has_own) {
   Channel* const channel = communicator.channel_.get();
   return guarded(channel, "communicator", [&]() -> Result<Request> {
-    auto operation = channel->make(call, true);
-    if (!operation) return fail(operation.error());
-    if (auto started = channel->start(**operation); !started) return fail(started.error());
-    return Request(*std::move(operation));
+    ESPALIER_TRY_TO(auto operation, channel->make(call, has_own));
+    ESPALIER_TRY(channel->start(*operation));
+    return Request(std::move(operation));
   });
 }
 
-}  // namespace espalier::communicator
-namespace espalier {
+Result<Request> Communicator::start(const Call& call) {
+  return communicator::OwnCounts::start(*this, call, false);
+}
 
 Error communicator::NoMemory::end(const Communicator& communicator) {
   if (communicator.channel_ == nullptr) return memory_error("");
@@ -246,9 +238,8 @@ Error communicator::NoMemory::end(const Communicator& communicator) {
 
 Result<Plan> Communicator::plan(const Call& call) {
   return guarded(channel_.get(), "communicator", [&]() -> Result<Plan> {
-    auto operation = channel_->plan(call);
-    if (!operation) return fail(operation.error());
-    return Plan(*std::move(operation));
+    ESPALIER_TRY_TO(auto operation, channel_->plan(call));
+    return Plan(std::move(operation));
   });
 }
 
@@ -275,7 +266,7 @@ Result<std::vector<std::uint64_t>> Communicator::exchange_counts(
     mine[ranks + neighbor.rank] = neighbor.receive;
   }
   const std::span<const std::uint64_t> own(mine, 2 * ranks);
-  if (auto known = allgather(own, rows); !known) return fail(known.error());
+  ESPALIER_TRY(allgather(own, rows));
   std::vector<std::uint64_t> counts(ranks * ranks);
   for (std::size_t from = 0; from < ranks; ++from) {
     for (std::size_t to = 0; to < ranks; ++to) {
@@ -311,9 +302,7 @@ Result<std::optional<Communicator>> Communicator::make_part(std::int64_t color, 
                 .count = each,
                 .op = bytes});
   };
-  if (auto gathered = gather(wishes.data(), sizeof(Wish)); !gathered) {
-    return fail(gathered.error());
-  }
+  ESPALIER_TRY(gather(wishes.data(), sizeof(Wish)));
   std::vector<std::uint32_t> group;
   for (std::uint32_t other = 0; other < ranks; ++other) {
     if (color >= 0 && wishes[other].color == color) group.push_back(other);
@@ -326,10 +315,7 @@ Result<std::optional<Communicator>> Communicator::make_part(std::int64_t color, 
   std::shared_ptr<Channel> channel;
   std::string address, error;
   if (!group.empty()) {
-    const auto me = std::find(group.begin(), group.end(), rank());
-    channel = make_of_process<Channel>(channel_->shared_job(),
-                                       static_cast<std::uint32_t>(me - group.begin()),
-                                       static_cast<std::uint32_t>(group.size()));
+    channel = make_part_channel(*channel_, group);
     if (auto opened = channel->open(channel_->job().options().deadline, true); opened) {
       address = channel->address();
     } else {
@@ -337,23 +323,26 @@ Result<std::optional<Communicator>> Communicator::make_part(std::int64_t color, 
     }
   }
   std::uint64_t longest = address.size();
-  if (auto known = allreduce(longest, Op::kMax); !known) return fail(known.error());
+  ESPALIER_TRY(allreduce(longest, Op::kMax));
   const std::size_t each = sizeof(std::uint64_t) + longest;
   std::vector<std::uint8_t> all(each * ranks);
   const std::uint64_t length = address.size();
   std::memcpy(all.data() + rank() * each, &length, sizeof(length));
   std::memcpy(all.data() + rank() * each + sizeof(length), address.data(), address.size());
-  if (auto gathered = gather(all.data(), each); !gathered) return fail(gathered.error());
+  ESPALIER_TRY(gather(all.data(), each));
   Result<void> connected;
   if (!error.empty()) {
     connected = fail(error);
   } else if (!group.empty()) {
-    auto members = members_of(*channel_, group, all);
-    connected =
-        members ? channel->connect(*std::move(members)) : Result<void>(fail(members.error()));
+    connected = connect_part(*channel, *channel_, group, [&](std::uint32_t i) {
+      std::uint64_t size = 0;
+      std::memcpy(&size, all.data() + group[i] * each, sizeof(size));
+      const auto* published = reinterpret_cast<const char*>(all.data()) + group[i] * each;
+      return std::string(published + sizeof(size), size);
+    });
   }
   // If a rank dies while the others connect to it, all get the cause here.
-  if (auto all_there = barrier(); !all_there) return fail(all_there.error());
+  ESPALIER_TRY(barrier());
   if (!connected) return fail(connected.error());
   if (group.empty()) return std::nullopt;
   return Communicator(std::move(channel), false);
@@ -374,32 +363,18 @@ Result<Communicator> communicator::JobPart::connect(const Communicator& whole,
                                                     const std::vector<std::uint32_t>& ranks,
                                                     bootstrap::Bootstrap& exchange) {
   Channel& of = *whole.channel_;
-  const auto me = std::find(ranks.begin(), ranks.end(), of.rank());
-  if (me == ranks.end()) return fail("this process is not in its part");
-  auto channel =
-      make_of_process<Channel>(of.shared_job(), static_cast<std::uint32_t>(me - ranks.begin()),
-                               static_cast<std::uint32_t>(ranks.size()));
+  if (std::find(ranks.begin(), ranks.end(), of.rank()) == ranks.end()) {
+    return fail("this process is not in its part");
+  }
+  auto channel = make_part_channel(of, ranks);
   // A rank whose endpoint cannot be opened takes part in the exchange: its address is empty.
   const auto opened = channel->open(of.job().options().deadline, true);
   const std::string key = "espalier.address";
-  if (auto put = exchange.put(key, opened ? channel->address() : ""); !put)
-    return fail(put.error());
-  if (auto fenced = exchange.fence(); !fenced) return fail(fenced.error());
+  ESPALIER_TRY(exchange.put(key, opened ? channel->address() : ""));
+  ESPALIER_TRY(exchange.fence());
   if (!opened) return fail(opened.error());
-  Channel::Members members;
-  members.is_part = true;
-  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    auto address = exchange.get(rank, key);
-    if (!address) return fail(address.error());
-    if (address->empty() && ranks.size() > 1) {
-      return fail("rank " + std::to_string(rank) + " cannot open an endpoint for the new group");
-    }
-    members.jobs.push_back(of.members().jobs[ranks[rank]]);
-    members.addresses.push_back(*std::move(address));
-  }
-  if (auto connected = channel->connect(std::move(members)); !connected) {
-    return fail(connected.error());
-  }
+  ESPALIER_TRY(
+      connect_part(*channel, of, ranks, [&](std::uint32_t i) { return exchange.get(i, key); }));
   return Communicator(std::move(channel), false);
 }
 
@@ -408,11 +383,10 @@ Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
   Communicator made(channel, true);
   channel->job().begin_whole();
   if (!channel->is_measuring()) return made;
-  const auto cost =
-      communicator::measure_network(made, channel->ranks_per_host(), channel->job().options().host);
-  if (!cost) return fail(cost.error());
-  channel->job().set_network(*cost);
-  channel->measured(*cost);
+  ESPALIER_TRY_TO(const auto cost, communicator::measure_network(made, channel->ranks_per_host(),
+                                                                 channel->job().options().host));
+  channel->job().set_network(cost);
+  channel->measured(cost);
   return made;
 }
 
@@ -421,7 +395,7 @@ Result<Communicator> Communicator::rejoin() {
 }
 
 Result<Communicator> Communicator::join_survivors() {
-  if (auto own = channel_->check_process(); !own) return fail(own.error());
+  ESPALIER_TRY(channel_->check_process());
   if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
   const std::shared_ptr<Job> job = channel_->shared_job();
   bootstrap::Bootstrap& members = job->members();
@@ -431,10 +405,9 @@ Result<Communicator> Communicator::join_survivors() {
                                                            job->options().bootstrap.deadline / 2);
   // If another rank dies before all are connected, the survivors agree anew.
   while (true) {
-    auto survivors = members.rejoin();
-    if (!survivors) return fail(survivors.error());
-    const bool is_fewer = survivors->ranks != connecting.ranks;
-    connecting.ranks = std::move(survivors->ranks);
+    ESPALIER_TRY_TO(auto survivors, members.rejoin());
+    const bool is_fewer = survivors.ranks != connecting.ranks;
+    connecting.ranks = std::move(survivors.ranks);
     connecting.publication = job->next_publication();
     auto channel = connect_members(job, connecting);
     if (all_connected(members, connecting, channel.has_value()) && channel) {
@@ -449,35 +422,32 @@ namespace {
 // Returns the channel of this process in the job.
 Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
   JoinOptions options = given;
-  auto provider = provider_of(options);
-  if (!provider) return fail(provider.error());
-  options.provider = *std::move(provider);
+  ESPALIER_TRY_TO(auto provider, provider_of(options));
+  options.provider = std::move(provider);
   const NodeImage& image = options.image;
   if (image.file.empty() && image.flash.empty() &&
       (!image.public_key.empty() || image.takes_unsigned)) {
     return fail("image: public_key or takes_unsigned without an image; expected file or flash");
   }
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
-  if (auto serves = ofi::check_provider(options.provider); !serves) {
-    return fail(serves.error());
+  if (const auto serves = ofi::check_provider(options.provider); !serves) {
+    const char* const filter = given.provider.empty() ? raw_value(Variable::kFiProvider) : nullptr;
+    const bool is_named = filter != nullptr && *filter != '\0' && *filter != '^';
+    return fail((is_named ? "FI_PROVIDER=" + one_line(filter) + ": " : "") +
+                serves.error().message);
   }
-  if (auto shares = check_sharing(given.provider, options.provider); !shares) {
-    return fail(shares.error());
-  }
+  ESPALIER_TRY(check_sharing(given.provider, options.provider));
   if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
     return fail("authenticate_data: provider '" + options.provider +
                 "' cannot authenticate payloads; expected tcp");
   }
   std::shared_ptr<bootstrap::Bootstrap> members;
   if (options.membership != nullptr) {
-    auto guarded = communicator::guard_membership(options.membership);
-    if (!guarded) return fail(guarded.error());
-    members = *std::move(guarded);
+    ESPALIER_TRY_TO(members, communicator::guard_membership(options.membership));
   } else {
     const bool has_connections = ofi::binds_address(options.provider);
-    auto joined = bootstrap::join(options.bootstrap, has_connections ? kFabricFiles : kMemoryFiles);
-    if (!joined) return fail(joined.error());
-    members = *std::move(joined);
+    ESPALIER_TRY_TO(
+        members, bootstrap::join(options.bootstrap, has_connections ? kFabricFiles : kMemoryFiles));
   }
   if (options.authenticate_data && !members->is_secret()) {
     return fail(
@@ -502,9 +472,8 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
 // Neither the memory nor the threads that it needs may end the program.
 Result<Communicator> join(const JoinOptions& given) {
   try {
-    auto channel = join_job(given);
-    if (!channel) return fail(channel.error());
-    return Communicator::of_job(*std::move(channel));
+    ESPALIER_TRY_TO(auto channel, join_job(given));
+    return Communicator::of_job(std::move(channel));
   } catch (const std::bad_alloc&) {
     return fail(communicator::memory_error("join(): "));
   } catch (const std::system_error& error) {

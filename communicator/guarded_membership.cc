@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "base/try.h"
 
 namespace espalier::communicator {
 namespace {
@@ -92,7 +93,7 @@ class GuardedMembership final : public Bootstrap {
 
 Result<std::shared_ptr<Bootstrap>> guard_membership(std::shared_ptr<Bootstrap> given) {
   auto guarded = std::make_shared<GuardedMembership>(std::move(given));
-  if (auto asked = guarded->ask(); !asked) return fail(asked.error());
+  ESPALIER_TRY(guarded->ask());
   return guarded;
 }
 

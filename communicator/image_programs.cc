@@ -1,8 +1,7 @@
 #include "communicator/image_programs.h"
 
-#include <string>
-
 #include "base/counted.h"
+#include "base/try.h"
 
 namespace espalier::communicator {
 namespace {
@@ -28,11 +27,9 @@ Result<node::BootOptions> boot_options(const NodeImage& from) {
 Result<std::unique_ptr<ImagePrograms>> ImagePrograms::load(const NodeImage& from,
                                                            std::uint32_t rank,
                                                            std::uint32_t ranks) {
-  const auto options = boot_options(from);
-  if (!options) return fail(options.error());
+  ESPALIER_TRY_TO(const auto options, boot_options(from));
   auto made = std::make_unique<ImagePrograms>();
-  const auto booted = node::boot_image(*options, rank, made->booted_, made->loaded_);
-  if (!booted) return fail(booted.error());
+  ESPALIER_TRY(node::boot_image(options, rank, made->booted_, made->loaded_));
   for (std::uint32_t k = 0; k < made->loaded_.count; ++k) {
     const Program& program = made->loaded_.programs[k];
     if (program.ranks != ranks || program_nodes(program) != ranks) {

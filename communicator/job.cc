@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/try.h"
 #include "communicator/channel.h"
 
 namespace espalier::communicator {
@@ -81,11 +82,10 @@ Result<std::shared_ptr<Schedules>> Job::find_schedules(const Ranks& ranks, const
   if (!costs.is_measuring) {
     if (auto shared = schedules_[key].lock()) return shared;
   }
-  auto made = Schedules::make(ranks.rank, ranks.size,
-                              ranks.is_whole ? options_.schedules : std::vector<std::string>(),
-                              costs, std::move(image));
-  if (!made) return fail(made.error());
-  std::shared_ptr<Schedules> schedules = *std::move(made);
+  ESPALIER_TRY_TO(std::shared_ptr<Schedules> schedules,
+                  Schedules::make(ranks.rank, ranks.size,
+                                  ranks.is_whole ? options_.schedules : std::vector<std::string>(),
+                                  costs, std::move(image)));
   if (!costs.is_measuring) schedules_[key] = schedules;
   return schedules;
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/try.h"
 
 namespace espalier::communicator {
 namespace {
@@ -76,9 +77,7 @@ Result<std::uint32_t> find_shared_cores(Communicator& communicator, const std::s
   const Machine own = this_machine(host);
   std::vector<std::uint64_t> all(2 * std::size_t{communicator.size()});
   const std::vector<std::uint64_t> mine = {own.name, own.cores};
-  if (auto known = communicator.allgather(mine, all); !known) {
-    return fail(known.error());
-  }
+  ESPALIER_TRY(communicator.allgather(mine, all));
   std::uint64_t cores = own.cores;
   for (std::size_t rank = 0; rank < communicator.size(); ++rank) {
     if (all[2 * rank] == 0 || all[2 * rank] != all[0]) return 0;
@@ -99,29 +98,21 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   std::vector<std::uint8_t> whole(part.size() * ranks);
   const std::span<std::uint8_t> few = std::span(part).first(kFewBytes / crossing + 1);
   const std::span<std::uint8_t> few_of_all = std::span(whole).first(few.size() * ranks);
-  const auto gather_ns = least_time(communicator, call::gather(few, few_of_all, 0));
-  if (!gather_ns) return fail(gather_ns.error());
-  const auto few_ns = least_time(communicator, call::allgather(few, few_of_all));
-  if (!few_ns) return fail(few_ns.error());
-  const auto many_ns = least_time(communicator, call::allgather(part, whole));
-  if (!many_ns) return fail(many_ns.error());
-  const auto barriers_ns = time_barriers(communicator);
-  if (!barriers_ns) return fail(barriers_ns.error());
+  ESPALIER_TRY_TO(const auto gather_ns, least_time(communicator, call::gather(few, few_of_all, 0)));
+  ESPALIER_TRY_TO(const auto few_ns, least_time(communicator, call::allgather(few, few_of_all)));
+  ESPALIER_TRY_TO(const auto many_ns, least_time(communicator, call::allgather(part, whole)));
+  ESPALIER_TRY_TO(const auto barriers_ns, time_barriers(communicator));
   const auto steps = static_cast<std::uint64_t>(std::bit_width(other_hosts));
-  const std::uint64_t bytes_ns = *many_ns - std::min(*many_ns, *few_ns);
-  std::vector<std::uint64_t> costs = {*barriers_ns * 1'000 / (kBarriers * steps),
-                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *gather_ns};
-  if (auto slowest = communicator.allreduce(costs, Op::kMax); !slowest) {
-    return fail(slowest.error());
-  }
+  const std::uint64_t bytes_ns = many_ns - std::min(many_ns, few_ns);
+  std::vector<std::uint64_t> costs = {barriers_ns * 1'000 / (kBarriers * steps),
+                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), gather_ns};
+  ESPALIER_TRY(communicator.allreduce(costs, Op::kMax));
   const std::uint64_t byte_fs = std::max(costs[1], kLeastByteFs);
   NetworkCost cost;
   cost.message_ps = round(costs[0]);
   cost.byte_fs = round(byte_fs);
   cost.burst_bytes = burst_of(byte_fs, kFewBytes, costs[2]);
-  const auto cores = find_shared_cores(communicator, host);
-  if (!cores) return fail(cores.error());
-  cost.shared_cores = *cores;
+  ESPALIER_TRY_TO(cost.shared_cores, find_shared_cores(communicator, host));
   cost.ranks = communicator.size();
   return cost;
 }

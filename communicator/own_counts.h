@@ -13,7 +13,9 @@ class OwnCounts {
   // As Communicator::start(). call.counts has the entries that this rank knows, and otherwise 0.
   // Scatter, gather: of this rank's part; at the root of all parts. All-to-all: of what it sends
   // and what it receives. Errors also: two ranks that know different counts, as a mismatch.
-  [[nodiscard]] static Result<Request> start(Communicator& communicator, const Call& call);
+  // `has_own`: false for Communicator::start() itself.
+  [[nodiscard]] static Result<Request> start(Communicator& communicator, const Call& call,
+                                             bool has_own = true);
 };
 
 }  // namespace espalier::communicator

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <string>
-#include <string_view>
 
 #include "base/digest.h"
 #include "communicator/cache_file.h"

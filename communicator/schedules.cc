@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <iterator>
 #include <mutex>
 #include <span>
@@ -13,6 +12,7 @@
 #include "base/digest.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
+#include "base/try.h"
 #include "collectives/machine/affine.h"
 #include "collectives/schedule/selection.h"
 #include "communicator/chosen_cache.h"
@@ -99,7 +99,7 @@ Result<Facts> read_facts(const planner::PlannedSchedule& schedule) {
   std::vector<std::uint8_t> bytes(1 << 12);
   OwnedProgram one;
   for (std::uint32_t node = 0; node < schedule.nodes; ++node) {
-    if (auto made = planner::generate(schedule, node, one); !made) return fail(made.error());
+    ESPALIER_TRY(planner::generate(schedule, node, one));
     SlotGroups groups;
     facts.links = std::max(facts.links, links_count(one));
     facts.unequal_counts = facts.unequal_counts && counts_per_rank(one.collective) &&
@@ -179,9 +179,7 @@ Result<planner::PlanRequest> Schedules::request_of(const ScheduleRequest& reques
   plan.collective = request.collective;
   plan.root = request.root;
   if (algorithm.empty()) return plan;
-  const auto entry = planner::find_entry(request.collective, algorithm);
-  if (!entry) return fail(entry.error());
-  plan.algorithm = *entry;
+  ESPALIER_TRY_TO(plan.algorithm, planner::find_entry(request.collective, algorithm));
   return plan;
 }
 
@@ -189,21 +187,16 @@ Result<void> Schedules::add_file(const std::string& path) {
   const auto contents = read_file(path, FileKind::kSchedule);
   if (!contents) return fail("the schedule: " + contents.error().message);
   std::vector<std::uint8_t> bytes(contents->begin(), contents->end());
-  const auto loaded = planner::load_schedule(path, std::move(bytes), "", {});
-  if (!loaded) return fail(loaded.error());
-  const Program& first = loaded->programs.front();
+  ESPALIER_TRY_TO(const auto loaded, planner::load_schedule(path, std::move(bytes), "", {}));
+  const Program& first = loaded.programs.front();
   if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
     return fail("the schedule '" + path + "' is for " + counted(first.ranks, "rank") + " and " +
                 counted(program_nodes(first), "node") + "; expected one for the " +
                 counted(ranks_, "rank") + " of this job, without programs for routers");
   }
-  ESPALIER_ASSERT(loaded->programs.size() == ranks_);
-  verify::VerifyOptions options;
-  options.links = false;
-  const verify::Verdict verdict = verify::verify(
-      *loaded->topology,
-      [&loaded](std::uint32_t node) -> const Program& { return loaded->programs.at(node); },
-      options);
+  ESPALIER_ASSERT(loaded.programs.size() == ranks_);
+  const verify::Verdict verdict = verify::verify(*loaded.topology, planner::programs_of(loaded),
+                                                 {.links = false, .progress = {}});
   if (!verdict.valid) {
     return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
   }
@@ -218,7 +211,7 @@ Result<void> Schedules::add_file(const std::string& path) {
     return fail("the schedule '" + path + "': the image already serves " +
                 text_of(first.collective, first.root));
   }
-  planned_[key].program = {loaded->programs.at(rank_), path, verdict.in_place};
+  planned_[key].program = {loaded.programs.at(rank_), path, verdict.in_place};
   return {};
 }
 
@@ -229,10 +222,9 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
   const bool in_order = key.second;
   ScheduleRequest example = request;
   example.root = in_order ? ranks_ / 2 : 0;
-  auto plan = request_of(example, "");
-  if (!plan) return fail(plan.error());
+  ESPALIER_TRY_TO(auto plan, request_of(example, ""));
   planner::ChoiceRequest wanted;
-  wanted.plan = *std::move(plan);
+  wanted.plan = std::move(plan);
   wanted.op = in_order ? affine() : reference::default_operator(request.collective);
   wanted.model = model_;
   wanted.conditions = conditions_;
@@ -243,10 +235,9 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
   const auto make = [&](const KeptChoice& choice) -> Result<void> {
     *chosen = {};
     for (const planner::ChosenOrigin& origin : choice.origins) {
-      auto schedule = planner::make_chosen(origin, wanted);
-      if (!schedule) return fail(schedule.error());
+      ESPALIER_TRY_TO(auto schedule, planner::make_chosen(origin, wanted));
       chosen->names.push_back(planner::candidate_name(origin.plan));
-      chosen->schedules.push_back(*std::move(schedule));
+      chosen->schedules.push_back(std::move(schedule));
     }
     ESPALIER_ASSERT(choice.rows.size() <= kMaxSelectionRows);
     ESPALIER_ASSERT(choice.origins.size() == 1 || !choice.rows.empty());
@@ -261,15 +252,14 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
     return is_made;
   };
   const auto kept = obtain_choice(name, wanted.plan, can_make, [&]() -> Result<KeptChoice> {
-    auto all =
-        planner::choose_for_all_sizes(wanted, network_.message_ps > 0 ? kNetworkPercent : kPercent);
-    if (!all) return fail(all.error());
-    const std::span rows(all->table.rows, all->table.rows_count);
-    return KeptChoice{std::move(all->origins), {rows.begin(), rows.end()}};
+    ESPALIER_TRY_TO(auto all, planner::choose_for_all_sizes(
+                                  wanted, network_.message_ps > 0 ? kNetworkPercent : kPercent));
+    const std::span rows(all.table.rows, all.table.rows_count);
+    return KeptChoice{std::move(all.origins), {rows.begin(), rows.end()}};
   });
   if (!kept) return fail(kept.error());
   if (!is_made) {
-    if (auto made = make(*kept); !made) return fail(made.error());
+    ESPALIER_TRY(make(*kept));
   }
   const std::lock_guard lock(mutex_);
   return (chosen_[key] = std::move(chosen)).get();
@@ -285,12 +275,11 @@ const PlannedProgram* Schedules::known(const Key& key, const ScheduleRequest& re
 // Proves the schedule and keeps this rank's program.
 Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule, const Key& key,
                                               const ScheduleRequest& request) {
-  const auto facts = read_facts(schedule);
-  if (!facts) return fail(facts.error());
+  ESPALIER_TRY_TO(const auto facts, read_facts(schedule));
   // Every rank must refuse it, not only the one with too many links.
-  if (facts->links > kMaxLinks) {
+  if (facts.links > kMaxLinks) {
     return fail("the schedule of " + text_of(request.collective, request.root) + " by '" +
-                std::get<0>(key) + "' has " + counted(facts->links, "link") +
+                std::get<0>(key) + "' has " + counted(facts.links, "link") +
                 " at one rank; a rank has at most " + std::to_string(kMaxLinks));
   }
   OwnedProgram scratch;
@@ -301,7 +290,7 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
     return scratch;
   };
   std::string reason;
-  const Proof proof = obtain_proof(facts->digest, [&] {
+  const Proof proof = obtain_proof(facts.digest, [&] {
     verify::VerifyOptions options;
     options.links = false;
     const verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
@@ -315,13 +304,13 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
   }
   OwnedProgram own;
   ESPALIER_ASSERT(rank_ < schedule.nodes);
-  if (auto made = planner::generate(schedule, rank_, own); !made) return fail(made.error());
+  ESPALIER_TRY(planner::generate(schedule, rank_, own));
   const std::lock_guard lock(mutex_);
   // Calls keep pointers to one that is there.
   const auto [planned, is_new] = planned_.try_emplace(key);
   if (is_new) {
     planned->second = {{own, std::get<0>(key), proof == Proof::kValidInPlace},
-                       facts->unequal_counts};
+                       facts.unequal_counts};
   }
   return &planned->second.program;
 }
@@ -330,11 +319,9 @@ Result<const PlannedProgram*> Schedules::plan_fixed(const std::string& name,
                                                     const ScheduleRequest& request) {
   const Key key = fixed_key(name, request);
   if (const PlannedProgram* program = known(key, request)) return program;
-  const auto wanted = request_of(request, name);
-  if (!wanted) return fail(wanted.error());
-  auto schedule = planner::make_schedule(*wanted);
-  if (!schedule) return fail(schedule.error());
-  return plan(*schedule, key, request);
+  ESPALIER_TRY_TO(const auto wanted, request_of(request, name));
+  ESPALIER_TRY_TO(auto schedule, planner::make_schedule(wanted));
+  return plan(schedule, key, request);
 }
 
 // Returns the star if the message count, not the step count, decides: the ranks share few
@@ -401,19 +388,16 @@ Result<const PlannedProgram*> Schedules::serve(const ScheduleRequest& request) {
   if (request.own_counts) return plan_fixed(fixed(request.collective).unequal, request);
   Chosen* chosen = nullptr;
   if (!has_fixed_choice(request)) {
-    const auto found = choose(request);
-    if (!found) return fail(found.error());
-    chosen = *found;
+    ESPALIER_TRY_TO(chosen, choose(request));
   }
   const Choice choice = find_choice(request);
   const Key key = key_of(choice, request);
   ESPALIER_ASSERT(choice.index == kFixedChoice ||
                   (chosen != nullptr && choice.index < chosen->schedules.size()));
   if (!planned_.contains(key)) {
-    const auto made = choice.index == kFixedChoice
-                          ? plan_fixed(choice.name, request)
-                          : plan_chosen(chosen->schedules[choice.index], key, request);
-    if (!made) return made;
+    ESPALIER_TRY(choice.index == kFixedChoice
+                     ? plan_fixed(choice.name, request)
+                     : plan_chosen(chosen->schedules[choice.index], key, request));
   }
   const PlannedProgram* program = known(key, request);
   if (program == nullptr) {
@@ -442,12 +426,10 @@ Result<const PlannedProgram*> Schedules::plan_chosen(planner::PlannedSchedule& s
     return plan(schedule, key, request);
   }
   // A searched schedule is for its root only.
-  const auto wanted = request_of(request, schedule.algorithm.name);
-  if (!wanted) return fail(wanted.error());
-  auto for_root = planner::make_schedule(*wanted);
-  if (!for_root) return fail(for_root.error());
-  for_root->rules = schedule.rules;
-  return plan(*for_root, key, request);
+  ESPALIER_TRY_TO(const auto wanted, request_of(request, schedule.algorithm.name));
+  ESPALIER_TRY_TO(auto for_root, planner::make_schedule(wanted));
+  for_root.rules = schedule.rules;
+  return plan(for_root, key, request);
 }
 
 Status Schedules::find_given(const ScheduleRequest& request, const PlannedProgram*& found) const {
@@ -491,14 +473,14 @@ Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint
   }
   const std::uint32_t hosts = ranks / costs.ranks_per_host;
   const bool has_hosts = costs.ranks_per_host > 1 && hosts > 1;
-  auto topology = topology::parse(has_hosts ? "hosts:" + std::to_string(hosts) + "x" +
+  ESPALIER_TRY_TO(auto topology,
+                  topology::parse(has_hosts ? "hosts:" + std::to_string(hosts) + "x" +
                                                   std::to_string(costs.ranks_per_host)
-                                            : "complete:" + std::to_string(ranks));
-  if (!topology) return fail(topology.error());
+                                            : "complete:" + std::to_string(ranks)));
   std::unique_ptr<Schedules> schedules(
-      new Schedules(rank, costs, std::move(model), *std::move(topology), std::move(image)));
+      new Schedules(rank, costs, std::move(model), std::move(topology), std::move(image)));
   for (const std::string& file : files) {
-    if (auto added = schedules->add_file(file); !added) return fail(added.error());
+    ESPALIER_TRY(schedules->add_file(file));
   }
   return schedules;
 }

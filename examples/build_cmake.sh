@@ -64,9 +64,7 @@ refused 'considered but not accepted' 99.0 REQUIRED
 refused 'considered but not accepted' 0.0 REQUIRED
 PKG_CONFIG_LIBDIR=$folder refused 'component ofi: pkg-config does not find libsodium' REQUIRED COMPONENTS ofi
 
-# Completion: the installed file is what the installed command prints.
 completions=$prefix/share/bash-completion/completions
-"$prefix/bin/espalier" completion bash | cmp - "$completions/espalier"
 for program in espalier-node espalier-gateway; do
   [ ! -f "$prefix/bin/$program" ] || PATH=$prefix/bin:$PATH bash -c "source $completions/$program
     COMP_WORDS=($program --n) COMP_CWORD=1; _espalier_program $program; [[ \" \${COMPREPLY[*]} \" == *' --node '* ]]" ||

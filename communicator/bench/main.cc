@@ -11,7 +11,6 @@
 #include "communicator/bench/measurement.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "planner/files/loaded_schedule.h"
-#include "planner/workload/workload.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/counted.h"
+#include "base/try.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::bench {
@@ -49,9 +50,8 @@ class Trial {
   }
 
   [[nodiscard]] Result<void> plan() {
-    auto plan = world_.plan(call_);
-    if (!plan) return fail(plan.error());
-    plan_.emplace(*std::move(plan));
+    ESPALIER_TRY_TO(auto plan, world_.plan(call_));
+    plan_.emplace(std::move(plan));
     return {};
   }
   [[nodiscard]] const std::string& algorithm() const { return plan_->algorithm(); }
@@ -100,14 +100,13 @@ Result<void> repeat(Communicator& world, Trial& trial, Start start, const Repeti
                     std::vector<double>& seconds, std::uint64_t& wrong) {
   for (std::uint32_t i = 0; i < repetitions.warm_up + repetitions.timed; ++i) {
     if (repetitions.checked || i == 0) trial.fill(i);
-    if (auto entered = world.barrier(); !entered) return entered;
+    ESPALIER_TRY(world.barrier());
     if (start == Start::kCold) std::this_thread::sleep_for(kPause);
-    const auto took = trial.run(repetitions.persistent);
-    if (!took) return fail(took.error());
+    ESPALIER_TRY_TO(const auto took, trial.run(repetitions.persistent));
     // A rank that compares would take the processor of one that is not done.
-    if (auto done = world.barrier(); !done) return done;
+    ESPALIER_TRY(world.barrier());
     if (repetitions.checked && !trial.is_right(i)) ++wrong;
-    if (i >= repetitions.warm_up) seconds.push_back(*took);
+    if (i >= repetitions.warm_up) seconds.push_back(took);
   }
   return world.allreduce(seconds, Op::kMax);
 }
@@ -117,18 +116,14 @@ Result<Row> measure_all(Communicator& world, const reference::ReferenceInput& wh
   Row row;
   row.what = what;
   Trial trial(world, what, repetitions.shared);
-  if (auto planned = trial.plan(); !planned) return fail(planned.error());
+  ESPALIER_TRY(trial.plan());
   row.algorithm = trial.algorithm();
   for (const Start start : starts) {
     std::vector<double>& seconds = start == Start::kWarm ? row.warm : row.cold;
-    if (auto done = repeat(world, trial, start, repetitions, seconds, row.wrong); !done) {
-      return fail(done.error());
-    }
+    ESPALIER_TRY(repeat(world, trial, start, repetitions, seconds, row.wrong));
   }
   std::vector<std::uint64_t> wrong = {row.wrong};
-  if (auto summed = world.allreduce(wrong, Op::kSum); !summed) {
-    return fail(summed.error());
-  }
+  ESPALIER_TRY(world.allreduce(wrong, Op::kSum));
   row.wrong = wrong[0];
   return row;
 }

@@ -154,11 +154,6 @@ TEST(CInterface, OptionsThatCannotBeUsed) {
   options.method = ESPALIER_ALONE;
   options.provider = "carrier-pigeon";
   EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BACK_END);
-  options.provider = "shm";
-  EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BACK_END);
-  EXPECT_STREQ(espalier_error(),
-               "provider \"shm\": a peer that is stopped or killed can block all processes that "
-               "share its memory; expected mem, which joins the processes of one host");
   options.provider = "tcp";
   options.image = "image";
   options.flash = "flash";

@@ -7,15 +7,14 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "base/digest.h"
 #include "base/testing/child.h"
+#include "base/testing/contains.h"
 #include "base/testing/results.h"
 #include "bootstrap/server.h"
 #include "communicator/job_part.h"
@@ -33,11 +32,10 @@ using namespace communicator::testing;
 
 // Rejoins with `survivors` ranks in all, and runs a collective on them.
 void rejoin_and_sum(Communicator& world, std::uint32_t survivors) {
-  auto again = world.rejoin();
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->size(), survivors);
+  auto again = or_throw(world.rejoin());
+  EXPECT_EQ(again.size(), survivors);
   Vector one = {1};
-  EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
+  EXPECT_EQ(message_of(again.allreduce(Out(one), Op::kSum)), "");
   EXPECT_EQ(one[0], survivors);
 }
 
@@ -45,32 +43,24 @@ void rejoin_and_sum(Communicator& world, std::uint32_t survivors) {
 TEST(Communicator, Rejoin) {
   LocalJob job(4);
   std::vector<Communicator> stopped;  // of rank 2
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < 4; ++rank) {
-    threads.emplace_back([&, rank] {
-      JoinOptions options = options_of(job, rank);
-      options.deadline = std::chrono::seconds(2);
-      auto world = join(options);
-      ASSERT_TRUE(world) << world.error().message;
-      Vector data(1000, rank);
-      ASSERT_EQ(message(world->allreduce(Out(data), Op::kSum)), "");
-      if (rank == 2) {
-        job.end(rank);
-        communicator::JobPart::silence(*world);  // Its endpoint stays open.
-        stopped.push_back(*std::move(world));
-        return;
-      }
-      const auto failed = world->allreduce(Out(data), Op::kSum);
-      ASSERT_FALSE(failed);
-      EXPECT_NE(failed.error().message.find("dead link"), std::string::npos)
-          << failed.error().message;
-      EXPECT_EQ(world->cause().status, Status::kDeadLink);
-      EXPECT_TRUE(world->cause().peer == 2) << world->cause().peer;
-      EXPECT_FALSE(world->barrier());
-      rejoin_and_sum(*world, 3);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto body = [&](Communicator& world) {
+    Vector data(1000, world.rank());
+    ASSERT_EQ(message_of(world.allreduce(Out(data), Op::kSum)), "");
+    if (world.rank() == 2) {
+      job.end(world.rank());
+      communicator::JobPart::silence(world);  // Its endpoint stays open.
+      stopped.push_back(std::move(world));
+      return;
+    }
+    const auto failed = world.allreduce(Out(data), Op::kSum);
+    ASSERT_FALSE(failed);
+    EXPECT_PRED2(contains, failed.error().message, "dead link");
+    EXPECT_EQ(world.cause().status, Status::kDeadLink);
+    EXPECT_TRUE(world.cause().peer == 2) << world.cause().peer;
+    EXPECT_FALSE(world.barrier());
+    rejoin_and_sum(world, 3);
+  };
+  on_all(job, body, with_deadline(std::chrono::seconds(2)));
 }
 
 // The server of a job in a process of its own. TSan's runtime of gcc 12 ends a child of a process
@@ -105,20 +95,26 @@ class ServerProcess {
   std::string address_;
 };
 
+// Joins the server's job. Returns the options to join with it.
+JoinOptions joined_options(const ServerProcess& server, const std::string& provider,
+                           std::uint32_t rank, std::uint32_t ranks) {
+  bootstrap::Options place;
+  place.method = bootstrap::Method::kTable;
+  place.rank = rank;
+  place.table.assign(ranks, server.address());
+  JoinOptions options;
+  options.provider = provider;
+  options.deadline = std::chrono::seconds(2);
+  options.membership = or_throw(bootstrap::join(place));
+  return options;
+}
+
 // Rank 3 is killed, and rank 2 ends when it has agreed on the survivors and before it connects. The
 // others agree anew.
 TEST(Communicator, ARankThatDiesDuringARejoin) {
   const ServerProcess server(4);
   const auto options_for = [&server](std::uint32_t rank) {
-    bootstrap::Options place;
-    place.method = bootstrap::Method::kTable;
-    place.rank = rank;
-    place.table.assign(4, server.address());
-    JoinOptions options;
-    options.provider = "tcp";
-    options.deadline = std::chrono::seconds(2);
-    options.membership = or_throw(bootstrap::join(place));
-    return options;
+    return joined_options(server, "tcp", rank, 4);
   };
   const pid_t victim = start_child([&] {
     auto world = join(options_for(3));
@@ -129,18 +125,17 @@ TEST(Communicator, ARankThatDiesDuringARejoin) {
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       const JoinOptions options = options_for(rank);
-      auto world = join(options);
-      ASSERT_TRUE(world) << world.error().message;
+      auto world = or_throw(join(options));
       // When rank 0 has passed it, all have joined.
-      (void)world->barrier();
+      (void)world.barrier();
       if (rank == 0) kill(victim, SIGKILL);
-      EXPECT_FALSE(world->barrier());
+      EXPECT_FALSE(world.barrier());
       if (rank == 2) {
         // As rejoin() begins; then the membership ends.
         EXPECT_TRUE(options.membership->rejoin());
         return;
       }
-      rejoin_and_sum(*world, 2);
+      rejoin_and_sum(world, 2);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -151,19 +146,19 @@ TEST(Communicator, ARankThatDiesDuringARejoin) {
 void begin_split(Communicator& world, const ofi::AddedLinks& endpoint) {
   const Vector wish = {1, 0};  // color and key
   Vector wishes(8);
-  ASSERT_EQ(message(world.run({.collective = Collective::kAllgather,
-                               .send = wish.data(),
-                               .receive = wishes.data(),
-                               .count = 16})),
+  ASSERT_EQ(message_of(world.run({.collective = Collective::kAllgather,
+                                  .send = wish.data(),
+                                  .receive = wishes.data(),
+                                  .count = 16})),
             "");
   const std::string address = endpoint.address();
   std::vector<std::uint64_t> longest = {address.size()};
-  ASSERT_EQ(message(world.allreduce(longest, Op::kMax)), "");
+  ASSERT_EQ(message_of(world.allreduce(longest, Op::kMax)), "");
   const std::uint64_t size = address.size();
   std::vector<std::byte> mine(sizeof(size) + longest[0]), all(4 * mine.size());
   std::memcpy(mine.data(), &size, sizeof(size));
   std::memcpy(mine.data() + sizeof(size), address.data(), size);
-  ASSERT_EQ(message(world.allgather(mine, all)), "");
+  ASSERT_EQ(message_of(world.allgather(mine, all)), "");
 }
 
 // Rank 3 dies before rank 1 has connected to it. Meanwhile rank 1 replies to the others, so that
@@ -172,30 +167,23 @@ TEST(Communicator, ARankThatDiesDuringASplit) {
   LocalJob job(4);
   std::vector<std::unique_ptr<ofi::AddedLinks>> endpoints;  // of rank 3
   std::vector<Communicator> stopped;
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < 4; ++rank) {
-    threads.emplace_back([&, rank] {
-      JoinOptions options = options_of(job, rank);
-      options.deadline = std::chrono::seconds(2);
-      auto world = join(options);
-      ASSERT_TRUE(world) << world.error().message;
-      if (rank == 3) {
-        ofi::AddedConfig config;
-        config.node = 1;
-        config.max_links = 1;
-        endpoints.push_back(or_throw(ofi::AddedLinks::open(config)));
-        begin_split(*world, *endpoints.back());
-        communicator::JobPart::silence(*world);  // Its endpoint stays open.
-        stopped.push_back(*std::move(world));
-        return;
-      }
-      const auto parts = world->split(rank % 2);
-      EXPECT_FALSE(parts);
-      EXPECT_EQ(world->cause().status, Status::kDeadLink);
-      EXPECT_EQ(world->cause().peer, 3u) << "on rank " << rank;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto body = [&](Communicator& world) {
+    if (world.rank() == 3) {
+      ofi::AddedConfig config;
+      config.node = 1;
+      config.max_links = 1;
+      endpoints.push_back(or_throw(ofi::AddedLinks::open(config)));
+      begin_split(world, *endpoints.back());
+      communicator::JobPart::silence(world);  // Its endpoint stays open.
+      stopped.push_back(std::move(world));
+      return;
+    }
+    const auto parts = world.split(world.rank() % 2);
+    EXPECT_FALSE(parts);
+    EXPECT_EQ(world.cause().status, Status::kDeadLink);
+    EXPECT_EQ(world.cause().peer, 3u) << "on rank " << world.rank();
+  };
+  on_all(job, body, with_deadline(std::chrono::seconds(2)));
 }
 
 // Rank 1 computes for three deadlines between two calls. It has started a collective on one
@@ -203,13 +191,12 @@ TEST(Communicator, ARankThatDiesDuringASplit) {
 void compute_for_long(Communicator& world, std::chrono::nanoseconds deadline) {
   auto part = or_throw(world.split(0));
   Vector early(1000, 1), late = early;
-  auto started = world.start(call::allreduce(early, early, Op::kSum));
-  ASSERT_TRUE(started) << started.error().message;
+  auto started = or_throw(world.start(call::allreduce(early, early, Op::kSum)));
   const auto end = std::chrono::steady_clock::now() + 3 * deadline;
   while (world.rank() == 1 && std::chrono::steady_clock::now() < end) {
   }
-  EXPECT_EQ(message(part->allreduce(late, Op::kSum)), "") << "rank " << world.rank();
-  EXPECT_EQ(message(started->wait()), "") << "rank " << world.rank();
+  EXPECT_EQ(message_of(part->allreduce(late, Op::kSum)), "") << "rank " << world.rank();
+  EXPECT_EQ(message_of(started.wait()), "") << "rank " << world.rank();
   EXPECT_EQ(late, Vector(1000, world.size()));
   EXPECT_EQ(early, late);
 }
@@ -259,7 +246,7 @@ TEST_F(Chain, AwaitsARankThatComputes) {
       [&](Communicator& world) {
         if (world.rank() == 0) std::this_thread::sleep_for(3 * deadline);
         Vector data(10, world.rank());
-        EXPECT_EQ(message(world.broadcast(data, 0)), "") << "rank " << world.rank();
+        EXPECT_EQ(message_of(world.broadcast(data, 0)), "") << "rank " << world.rank();
         EXPECT_EQ(data[0], 0);
       },
       [&](JoinOptions& options, std::uint32_t) {
@@ -279,7 +266,7 @@ TEST(Communicator, RanksThatAwaitEachOtherAreStalled) {
           Communicator& own = world.rank() == 0 ? *first : *second;
           EXPECT_FALSE(own.barrier());
           EXPECT_EQ(own.cause().status, Status::kStalled);
-          EXPECT_EQ(message(own.leave()).find("the communicator failed before: stalled"), 0u);
+          EXPECT_EQ(message_of(own.leave()).find("the communicator failed before: stalled"), 0u);
           EXPECT_EQ(own.size(), 0u);
         },
         [&](JoinOptions& options, std::uint32_t) {
@@ -321,21 +308,20 @@ constexpr std::size_t kUnused = 100, kUsed = 10, kUsedLate = 3;
 // Joins, makes parts of all ranks, uses some, and waits until the victim is killed. Then all parts
 // that it uses must name the victim, and so must the whole job.
 void outlive_the_victim(const JoinOptions& options, const Signal& ready, const Signal& killed) {
-  auto world = join(options);
-  ASSERT_TRUE(world) << world.error().message;
+  auto world = or_throw(join(options));
   std::vector<Communicator> parts;
   while (parts.size() < kUnused + kUsed) {
-    auto made = world->split(0);
+    auto made = world.split(0);
     ASSERT_TRUE(made) << parts.size() << " made: " << made.error().message;
     parts.push_back(**std::move(made));
   }
   Vector data(8, 1);
   for (std::size_t i = 0; i < kUsed; ++i) {
-    ASSERT_EQ(message(parts[i].allreduce(Out(data), Op::kSum)), "");
+    ASSERT_EQ(message_of(parts[i].allreduce(Out(data), Op::kSum)), "");
   }
-  ASSERT_EQ(message(world->barrier()), "");
+  ASSERT_EQ(message_of(world.barrier()), "");
   ready.give();
-  if (world->rank() == kVictim) pause();
+  if (world.rank() == kVictim) pause();
   killed.await();
   std::vector<Request> requests;
   std::vector<Vector> sums(kUsed + kUsedLate, Vector(8, 1));
@@ -350,8 +336,8 @@ void outlive_the_victim(const JoinOptions& options, const Signal& ready, const S
     EXPECT_EQ(parts[i].cause().status, Status::kDeadLink) << "part " << i;
     EXPECT_EQ(parts[i].cause().peer, kVictim) << "part " << i;
   }
-  EXPECT_FALSE(world->barrier());
-  EXPECT_EQ(world->cause().peer, kVictim);
+  EXPECT_FALSE(world.barrier());
+  EXPECT_EQ(world.cause().peer, kVictim);
 }
 
 void kill_among_parts(const std::string& provider) {
@@ -365,15 +351,7 @@ void kill_among_parts(const std::string& provider) {
       // Parts take no descriptors.
       const rlimit files = {kFiles, kFiles};
       EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
-      bootstrap::Options place;
-      place.method = bootstrap::Method::kTable;
-      place.rank = rank;
-      place.table.assign(kPartRanks, server.address());
-      JoinOptions options;
-      options.provider = provider;
-      options.deadline = std::chrono::seconds(2);
-      options.membership = or_throw(bootstrap::join(place));
-      outlive_the_victim(options, ready, killed);
+      outlive_the_victim(joined_options(server, provider, rank, kPartRanks), ready, killed);
       ready.give();  // if it ended early
     }));
   }

@@ -7,7 +7,6 @@
 #include <cfenv>
 #include <cmath>
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "communicator/testing/local_job.h"

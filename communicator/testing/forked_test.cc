@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <optional>
 #include <thread>
 
 #include "base/testing/child.h"
+#include "base/testing/results.h"
 #include "communicator/c_interface.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
@@ -39,7 +39,7 @@ std::string forked_from(std::uint32_t rank) {
 void sum(Communicator& world) {
   std::vector<int> data = {1};
   const auto done = world.allreduce(data, Op::kSum);
-  EXPECT_EQ(message(done), "");
+  EXPECT_EQ(message_of(done), "");
   EXPECT_EQ(data[0], static_cast<int>(world.size()));
 }
 
@@ -70,21 +70,21 @@ Objects make_objects(Communicator& world) {
 void expect_inert(Communicator& world, Objects& all) {
   const std::string expected = forked_from(world.rank());
   std::vector<int> data = {1};
-  EXPECT_EQ(message(world.allreduce(data, Op::kSum)), expected);
-  EXPECT_EQ(message(world.start(call::barrier())), expected);
-  EXPECT_EQ(message(world.plan(call::barrier())), expected);
-  EXPECT_EQ(message(world.split(0)), expected);
-  EXPECT_EQ(message(world.rejoin()), expected);
-  EXPECT_EQ(message(world.neighbor_counts({})), expected);
+  EXPECT_EQ(message_of(world.allreduce(data, Op::kSum)), expected);
+  EXPECT_EQ(message_of(world.start(call::barrier())), expected);
+  EXPECT_EQ(message_of(world.plan(call::barrier())), expected);
+  EXPECT_EQ(message_of(world.split(0)), expected);
+  EXPECT_EQ(message_of(world.rejoin()), expected);
+  EXPECT_EQ(message_of(world.neighbor_counts({})), expected);
   EXPECT_EQ(world.cause().status, Status::kOk);
   EXPECT_EQ(world.size(), kRanks);
   for (Plan* plan : {&*all.plan, &*all.running}) {
-    EXPECT_EQ(message(plan->start()), expected);
-    EXPECT_EQ(message(plan->test()), expected);
-    EXPECT_EQ(message(plan->wait()), expected);
+    EXPECT_EQ(message_of(plan->start()), expected);
+    EXPECT_EQ(message_of(plan->test()), expected);
+    EXPECT_EQ(message_of(plan->wait()), expected);
   }
-  EXPECT_EQ(message(all.started->test()), expected);
-  EXPECT_EQ(message(all.started->wait()), expected);
+  EXPECT_EQ(message_of(all.started->test()), expected);
+  EXPECT_EQ(message_of(all.started->wait()), expected);
   all = {};
   const Communicator ends = std::move(world);
 }
@@ -93,10 +93,10 @@ void check_forks(Communicator& world) {
   sum(world);
   Objects all = make_objects(world);
   EXPECT_EQ(status_of_child([&] { expect_inert(world, all); }), 0);
-  EXPECT_EQ(message(all.started->wait()), "");
-  EXPECT_EQ(message(all.running->wait()), "");
-  EXPECT_EQ(message(all.plan->start()), "");
-  EXPECT_EQ(message(all.plan->wait()), "");
+  EXPECT_EQ(message_of(all.started->wait()), "");
+  EXPECT_EQ(message_of(all.running->wait()), "");
+  EXPECT_EQ(message_of(all.plan->start()), "");
+  EXPECT_EQ(message_of(all.plan->wait()), "");
   EXPECT_EQ(*std::min_element(all.data.begin(), all.data.end()), static_cast<int>(kRanks));
   sum(world);
 }
@@ -113,10 +113,9 @@ TEST(Forked, ObjectsOfTheParentAreInertWithAProgressThread) {
 }
 
 TEST(Forked, AJobOfOneRankIsTheParentsToo) {
-  auto world = join({.bootstrap = {.method = bootstrap::Method::kAlone}});
-  ASSERT_TRUE(world) << world.error().message;
-  EXPECT_EQ(status_of_child([&] { EXPECT_EQ(message(world->barrier()), forked_from(0)); }), 0);
-  EXPECT_TRUE(world->barrier());
+  auto world = or_throw(join({.bootstrap = {.method = bootstrap::Method::kAlone}}));
+  EXPECT_EQ(status_of_child([&] { EXPECT_EQ(message_of(world.barrier()), forked_from(0)); }), 0);
+  EXPECT_TRUE(world.barrier());
 }
 
 // Another thread of the parent is inside a call, and holds what it holds there.
@@ -128,7 +127,7 @@ TEST(Forked, WhileAnotherThreadCalls) {
         std::thread forks([&] {
           for (int i = 0; i < 20; ++i) {
             EXPECT_EQ(status_of_child([&] {
-                        EXPECT_EQ(message(world.barrier()), forked_from(world.rank()));
+                        EXPECT_EQ(message_of(world.barrier()), forked_from(world.rank()));
                         deallocate(allocate(100));
                         const Communicator gone = std::move(world);
                       }),
@@ -155,10 +154,9 @@ TEST(Forked, AChildJoinsAJobOfItsOwn) {
   on_all(kRanks, [](Communicator& world) {
     sum(world);
     EXPECT_EQ(status_of_child([&] {
-                auto own = join({.bootstrap = {.method = bootstrap::Method::kAlone}});
-                ASSERT_TRUE(own) << own.error().message;
-                EXPECT_TRUE(own->barrier());
-                EXPECT_EQ(message(world.barrier()), forked_from(world.rank()));
+                auto own = or_throw(join({.bootstrap = {.method = bootstrap::Method::kAlone}}));
+                EXPECT_TRUE(own.barrier());
+                EXPECT_EQ(message_of(world.barrier()), forked_from(world.rank()));
               }),
               0);
     sum(world);

@@ -14,8 +14,8 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <vector>
 
+#include "base/testing/results.h"
 #include "communicator/testing/local_job.h"
 #include "communicator/testing/random_call.h"
 #include "espalier/communicator.h"
@@ -149,13 +149,12 @@ TEST(Interleaved, RowsAndColumnsOfSixteenRanks) {
       kRanks,
       [&](Communicator& world) {
         const std::uint32_t rank = world.rank();
-        auto row = world.split(rank / kSide);
-        ASSERT_TRUE(row) << row.error().message;
+        auto row = or_throw(world.split(rank / kSide));
         auto column = world.split(rank % kSide, -static_cast<std::int64_t>(rank));  // descends
         ASSERT_TRUE(column) << column.error().message;
-        ASSERT_EQ((*row)->rank(), rank % kSide);
+        ASSERT_EQ(row->rank(), rank % kSide);
         ASSERT_EQ((*column)->rank(), kSide - 1 - rank / kSide);
-        Interleaving all(seed(), rank, **row, **column, on_each);
+        Interleaving all(seed(), rank, *row, **column, on_each);
         const std::string error = all.run();
         if (!error.empty()) {
           // The others would wait for what this rank does not start.

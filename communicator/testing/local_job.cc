@@ -84,18 +84,26 @@ Change on_hosts(std::string hosts) {
   };
 }
 
+Change with_deadline(std::chrono::nanoseconds deadline) {
+  return [deadline](JoinOptions& options, std::uint32_t) { options.deadline = deadline; };
+}
+
 void on_all(std::uint32_t ranks, const std::function<void(Communicator&)>& body,
             const Change& change) {
   LocalJob job(ranks);
+  on_all(job, body, change);
+}
+
+void on_all(LocalJob& job, const std::function<void(Communicator&)>& body, const Change& change) {
   std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+  for (std::uint32_t rank = 0; rank < job.size(); ++rank) {
     threads.emplace_back([&, rank] {
       JoinOptions options = options_of(job, rank);
       if (change) change(options, rank);
       auto world = join(options);
       ASSERT_TRUE(world) << world.error().message;
       ASSERT_EQ(world->rank(), rank);
-      ASSERT_EQ(world->size(), ranks);
+      ASSERT_EQ(world->size(), job.size());
       body(*world);
     });
   }

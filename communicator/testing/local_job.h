@@ -2,6 +2,7 @@
 // A job whose processes are threads of one process, for tests: put, fence, get and rejoin in
 // memory. The program must link with gtest.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -11,7 +12,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/testing/results.h"
 #include "espalier/bootstrap/bootstrap.h"
@@ -23,11 +23,6 @@ using Vector = std::vector<std::int64_t>;
 using In = std::span<const std::int64_t>;
 using Out = std::span<std::int64_t>;
 
-template <typename T>
-[[nodiscard]] std::string message(const Result<T>& result) {
-  return message_of(result);
-}
-
 class LocalJob {
  public:
   explicit LocalJob(std::uint32_t size) : size_(size), waiting_for_(size) {}
@@ -35,6 +30,7 @@ class LocalJob {
   [[nodiscard]] std::shared_ptr<bootstrap::Bootstrap> member(std::uint32_t rank);
   // A rank that takes no further part.
   void end(std::uint32_t rank);
+  [[nodiscard]] std::uint32_t size() const { return size_; }
 
  private:
   class Member;
@@ -60,9 +56,14 @@ using Change = std::function<void(JoinOptions& options, std::uint32_t rank)>;
 // Returns the change to mem+tcp on emulated hosts: rank r is on the host with letter `hosts[r]`.
 [[nodiscard]] Change on_hosts(std::string hosts);
 
+// Returns the change of the deadline.
+[[nodiscard]] Change with_deadline(std::chrono::nanoseconds deadline);
+
 // Runs `body` on every rank of a job, each in a thread of its own; it may move the communicator
 // away. `change` alters a rank's options; empty: nothing does.
 void on_all(std::uint32_t ranks, const std::function<void(Communicator&)>& body,
+            const Change& change = {});
+void on_all(LocalJob& job, const std::function<void(Communicator&)>& body,
             const Change& change = {});
 
 }  // namespace espalier::communicator::testing

@@ -5,12 +5,16 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/testing/contains.h"
+#include "base/testing/results.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
 
@@ -21,9 +25,7 @@ using namespace communicator::testing;
 
 using MakeCall = std::function<Call(Vector&)>;
 
-void with_short_deadline(JoinOptions& options, std::uint32_t) {
-  options.deadline = std::chrono::seconds(8);
-}
+const Change with_short_deadline = with_deadline(std::chrono::seconds(8));
 
 // Runs `unusual` on one rank, and `usual` on the others. Returns the messages of all ranks. A rank
 // that only sends may have completed its call: then the message is that of its next one.
@@ -36,8 +38,8 @@ std::vector<std::string> lines_of_mismatch(std::uint32_t ranks, std::uint32_t ot
         Vector data(1000, 1);
         const Call call = world.rank() == other ? unusual(data) : usual(data);
         std::string& line = messages[world.rank()];
-        line = message(world.run(call));
-        const std::string next = message(world.barrier());
+        line = message_of(world.run(call));
+        const std::string next = message_of(world.barrier());
         EXPECT_NE(next, "");  // every later call has the same cause
         if (line.empty()) line = next;
         EXPECT_EQ(world.cause().status, Status::kMismatch);
@@ -54,9 +56,9 @@ Call sum_of_elements(Vector& data, std::uint64_t count) {
 void expect_both(const std::vector<std::string>& lines, const std::string& usual,
                  const std::string& unusual) {
   for (const std::string& line : lines) {
-    EXPECT_NE(line.find(" failed: mismatch, found by rank "), std::string::npos) << line;
-    EXPECT_NE(line.find(usual), std::string::npos) << line << "\nexpected " << usual;
-    EXPECT_NE(line.find(unusual), std::string::npos) << line << "\nexpected " << unusual;
+    EXPECT_PRED2(contains, line, " failed: mismatch, found by rank ");
+    EXPECT_PRED2(contains, line, usual) << "\nexpected " << usual;
+    EXPECT_PRED2(contains, line, unusual) << "\nexpected " << unusual;
   }
 }
 
@@ -116,53 +118,35 @@ TEST(Mismatch, OfCountsSaysSo) {
     };
   };
   for (const std::string& line : lines_of_mismatch(4, 1, with(counts), with(others))) {
-    EXPECT_NE(line.find("rank 1 called allgather with a count for each rank, of i64; "),
-              std::string::npos)
-        << line;
-    EXPECT_NE(line.find("; the counts differ"), std::string::npos) << line;
+    EXPECT_PRED2(contains, line, "rank 1 called allgather with a count for each rank, of i64; ");
+    EXPECT_PRED2(contains, line, "; the counts differ");
   }
 }
 
-// Rank 3 of 4 leaves while the others call this.
-std::vector<std::string> lines_of_leaving(const std::function<std::string(Communicator&)>& call) {
-  std::vector<std::string> lines(3);
-  on_all(
-      4,
-      [&](Communicator& world) {
-        if (world.rank() != 3) lines[world.rank()] = call(world);
-      },
-      with_short_deadline);
-  return lines;
-}
-
-// A rank that ends the communicator in place of the collective is named so.
+// A rank that ends the communicator, or a part, in place of the collective is named so. Its own
+// barrier does not stand for one of the program.
 TEST(Mismatch, NamesARankThatLeaves) {
-  const auto sum = [](Communicator& world) {
+  using Use = std::string (*)(Communicator & communicator);
+  const Use sum = [](Communicator& communicator) {
     Vector data(100, 1);
-    return message(world.allreduce(Out(data), Op::kSum));
+    return message_of(communicator.allreduce(Out(data), Op::kSum));
   };
-  expect_both(lines_of_leaving(sum), " called allreduce of 100 i64, sum",
-              "rank 3 is ending the communicator");
-}
-
-// Its own barrier does not stand for one of the program.
-TEST(Mismatch, NamesARankThatLeavesInPlaceOfABarrier) {
-  expect_both(lines_of_leaving([](Communicator& world) { return message(world.barrier()); }),
-              " called barrier", "rank 3 is ending the communicator");
-}
-
-TEST(Mismatch, NamesARankThatLeavesAPartInPlaceOfABarrier) {
-  std::vector<std::string> lines(3);
-  on_all(
-      4,
-      [&lines](Communicator& world) {
-        auto parts = world.split(0);
-        ASSERT_TRUE(parts) << parts.error().message;
-        if (world.rank() == 3) return;
-        lines[world.rank()] = message((*parts)->barrier());
-      },
-      with_short_deadline);
-  expect_both(lines, " called barrier", "rank 3 is ending the communicator");
+  const Use meet = [](Communicator& communicator) { return message_of(communicator.barrier()); };
+  for (const auto& [use, in_part, call] : {std::tuple(sum, false, "allreduce of 100 i64, sum"),
+                                           {meet, false, "barrier"},
+                                           {meet, true, "barrier"}}) {
+    std::vector<std::string> lines(3);
+    on_all(
+        4,
+        [&, use = use, in_part = in_part](Communicator& world) {
+          std::optional<Communicator> part;
+          if (in_part) part = or_throw(world.split(0));
+          const std::uint32_t rank = world.rank();
+          if (rank != 3) lines[rank] = use(in_part ? *part : world);
+        },
+        with_short_deadline);
+    expect_both(lines, std::string(" called ") + call, "rank 3 is ending the communicator");
+  }
 }
 
 // The root's short message is on its way when its call is complete: all name that call, and not
@@ -174,8 +158,8 @@ TEST(Mismatch, NamesTheCallOfARootThatWentOn) {
       [&lines](Communicator& world) {
         Vector data(100, 1);
         std::string& line = lines[world.rank()];
-        line = message(world.broadcast(Out(data).first(world.rank() == 0 ? 10 : 20), 0));
-        const std::string next = message(world.allreduce(Out(data), Op::kSum));
+        line = message_of(world.broadcast(Out(data).first(world.rank() == 0 ? 10 : 20), 0));
+        const std::string next = message_of(world.allreduce(Out(data), Op::kSum));
         if (line.empty()) line = next;
       },
       with_short_deadline);

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/contains.h"
+#include "base/testing/results.h"
 #include "collectives/schedule/selection.h"
 #include "communicator/c_interface.h"
 #include "communicator/testing/local_job.h"
@@ -77,21 +79,15 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 namespace espalier {
 namespace {
 
+using communicator::testing::Change;
 using communicator::testing::on_all;
+using communicator::testing::with_deadline;
 
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kPoor = 1;  // the rank without memory
 constexpr std::uint64_t kCount = 300;
 
-void with_short_deadline(JoinOptions& options, std::uint32_t) {
-  options.deadline = std::chrono::seconds(is_sanitized() ? 20 : 4);
-}
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
-template <typename T>
-std::string message(const Result<T>& result) {
-  return result ? "" : result.error().message;
-}
+const Change with_short_deadline = with_deadline(std::chrono::seconds(is_sanitized() ? 20 : 4));
 
 // Ends the failing of this thread's allocations, before objects that are declared earlier end.
 struct Enough {
@@ -101,11 +97,11 @@ struct Enough {
 // A way to use a communicator. Returns the error; empty: none.
 using Use = std::string (*)(Communicator& world, const Call& call);
 
-std::string run(Communicator& world, const Call& call) { return message(world.run(call)); }
+std::string run(Communicator& world, const Call& call) { return message_of(world.run(call)); }
 
 std::string start(Communicator& world, const Call& call) {
   auto request = world.start(call);
-  const std::string line = request ? message(request->wait()) : message(request);
+  const std::string line = request ? message_of(request->wait()) : message_of(request);
   allocations = nullptr;  // before the request ends
   return line;
 }
@@ -124,12 +120,12 @@ std::string plan(Communicator& world, const Call& call) {
 std::string split(Communicator& world, const Call& /*call*/) {
   const auto parts = world.split(0);
   const Enough enough;
-  return message(parts);
+  return message_of(parts);
 }
 
 std::string count_neighbors(Communicator& world, const Call& /*call*/) {
   constexpr Neighbor all[] = {{0, 1, 1}, {1, 1, 1}, {2, 1, 1}};
-  return message(world.neighbor_counts(all));
+  return message_of(world.neighbor_counts(all));
 }
 
 // As `use`, with `count` allocations that succeed on the poor rank. Returns how many failed.
@@ -163,16 +159,16 @@ std::uint64_t check(Use use, Collective collective, std::int64_t count) {
         }
         allocations = nullptr;
         own.may_fail = own.may_fail && !is_poor;
-        const std::string next = message(world.barrier());
+        const std::string next = message_of(world.barrier());
         if (is_poor && own.refused != 0) {
-          EXPECT_NE(first.find("no memory"), std::string::npos) << first << "; " << next;
+          EXPECT_PRED2(contains, first, "no memory") << "; " << next;
         }
         if (is_poor && own.refused == 0) {
           EXPECT_EQ(first + next, "");
         }
         if (own.refused == 0 && first.empty() && next.empty()) return;
         const std::string& line = is_poor || first.empty() ? next : first;
-        EXPECT_NE(line.find("rank 1: no memory"), std::string::npos) << first << "; " << next;
+        EXPECT_PRED2(contains, line, "rank 1: no memory") << first << "; " << next;
         EXPECT_EQ(world.cause().status, Status::kBackEnd);
         EXPECT_EQ(world.cause().detector, kPoor);
       },
@@ -213,12 +209,11 @@ TEST(NoMemory, EndsCommunicatorsToo) {
         [&](Communicator& world) {
           Allocations own;
           own.may_fail = true;
-          auto parts = world.split(0);
-          ASSERT_TRUE(parts) << parts.error().message;
-          (void)(*parts)->barrier();  // fails if rank 1 has ended its part
+          auto parts = or_throw(world.split(0));
+          (void)parts->barrier();  // fails if rank 1 has ended its part
           if (world.rank() == kPoor) allocations = &own;
           if (is_part) {
-            parts->reset();
+            parts.reset();
           } else {
             const Communicator last = std::move(world);
           }

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "bootstrap/server.h"
 #include "communicator/job_part.h"
 #include "espalier/communicator.h"
@@ -264,9 +265,8 @@ void run_rank(std::uint32_t rank, Shared& shared) {
 }
 
 void check(const char* provider) {
-  auto server = bootstrap::Server::start("127.0.0.1:0", kRanks, {});
-  ASSERT_TRUE(server) << server.error().message;
-  server_address = (*server)->address();
+  auto server = or_throw(bootstrap::Server::start("127.0.0.1:0", kRanks, {}));
+  server_address = server->address();
   provider_name = provider;
   const Traced traced(kRanks, run_rank);
   if (traced.cannot_trace) GTEST_SKIP() << "this process may not trace its children";

@@ -5,12 +5,12 @@
 
 #include <chrono>
 #include <cstring>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/schedule/selection.h"
 #include "communicator/c_interface.h"
 #include "communicator/testing/local_job.h"
@@ -55,9 +55,8 @@ Call call_of(Collective collective, Vector& data, std::uint64_t count, Throws& t
       .root = collective == Collective::kReduce ? 2U : 0U};
 }
 
-void with_short_deadline(JoinOptions& options, std::uint32_t) {
-  options.deadline = std::chrono::seconds(8);
-}
+const Change with_short_deadline = with_deadline(std::chrono::seconds(8));
+
 void with_progress_thread(JoinOptions& options, std::uint32_t rank) {
   with_short_deadline(options, rank);
   options.progress_thread = true;
@@ -93,11 +92,12 @@ TEST(ThrowingOperator, IsAnErrorOnAllRanks) {
           Vector data(count * (parts + 1), 1);  // the rest is for the result
           // A call that succeeds, unless a faster rank's next one fails meanwhile. Then the same
           // call, which the communicator knows.
-          std::string line = message(world.run(call_of(collective, data, count, throws)));
+          std::string line = message_of(world.run(call_of(collective, data, count, throws)));
           data.assign(data.size(), kBad);
-          const std::string second = message(world.run(call_of(collective, data, count, throws)));
+          const std::string second =
+              message_of(world.run(call_of(collective, data, count, throws)));
           if (line.empty()) line = second;
-          const std::string next = message(world.barrier());
+          const std::string next = message_of(world.barrier());
           expect_error(world, line, next, ": no sum of such numbers");
         },
         with_short_deadline);
@@ -121,23 +121,22 @@ TEST(ThrowingOperator, EndsStartsAndPlansAndTheProgressThreadToo) {
           const Call call = call_of(Collective::kAllreduce, data, 10, throws);
           std::string line;
           if (plans) {
-            auto plan = world.plan(call);
-            ASSERT_TRUE(plan) << plan.error().message;
+            auto plan = or_throw(world.plan(call));
             for (int i = 0; i < 4 && line.empty(); ++i) {
               data.assign(10, i == 3 ? kBad : 1);
-              line = message(plan->start());
-              if (line.empty()) line = message(plan->wait());
+              line = message_of(plan.start());
+              if (line.empty()) line = message_of(plan.wait());
             }
           } else {
             data.assign(10, kBad);
             auto first = world.start(call);
             auto second = world.start(call_of(Collective::kAllreduce, more, 10, throws));
-            line = first ? message(first->wait()) : first.error().message;
-            EXPECT_NE(second ? message(second->wait()) : second.error().message, "");
+            line = first ? message_of(first->wait()) : first.error().message;
+            EXPECT_NE(second ? message_of(second->wait()) : second.error().message, "");
           }
-          expect_error(world, line, message(world.barrier()), "");
+          expect_error(world, line, message_of(world.barrier()), "");
         },
-        plans ? with_short_deadline : with_progress_thread);
+        plans ? with_short_deadline : Change(with_progress_thread));
   }
 }
 
@@ -149,13 +148,12 @@ TEST(ThrowingOperator, LeavesRanksThatCanRejoin) {
         Throws throws = Throws::kLongText;
         Vector data(10, kBad);
         const std::string line =
-            message(world.run(call_of(Collective::kAllreduce, data, 10, throws)));
-        expect_error(world, line, message(world.barrier()), ": " + std::string(119, 'x'));
-        auto again = world.rejoin();
-        ASSERT_TRUE(again) << again.error().message;
+            message_of(world.run(call_of(Collective::kAllreduce, data, 10, throws)));
+        expect_error(world, line, message_of(world.barrier()), ": " + std::string(119, 'x'));
+        auto again = or_throw(world.rejoin());
         throws = Throws::kNothing;
         data.assign(10, 1);
-        ASSERT_EQ(message(again->run(call_of(Collective::kAllreduce, data, 10, throws))), "");
+        ASSERT_EQ(message_of(again.run(call_of(Collective::kAllreduce, data, 10, throws))), "");
         EXPECT_EQ(data, Vector(10, kRanks));
       },
       with_short_deadline);
@@ -171,9 +169,9 @@ TEST(ThrowingOperator, NamesTheRankThatCombines) {
         Vector data(10, kBad);
         Call call = call_of(Collective::kReduce, data, 10, throws);
         call.root = 1;
-        const std::string line = message(world.run(call));
+        const std::string line = message_of(world.run(call));
         EXPECT_TRUE(world.rank() == 0 || !line.empty());
-        expect_error(world, line, message(world.barrier()), ": no sum of such numbers");
+        expect_error(world, line, message_of(world.barrier()), ": no sum of such numbers");
         EXPECT_EQ(world.cause().detector, 1U);
       },
       with_short_deadline);

@@ -18,8 +18,7 @@ namespace espalier::gateway {
 Child::~Child() {
   if (pid_ <= 0 || reaped_) return;
   kill(pid_, SIGKILL);
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 Result<void> Child::start(const std::string& command, const std::string& console) {

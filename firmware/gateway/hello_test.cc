@@ -10,12 +10,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/testing/contains.h"
 #include "espalier/internal/base/little_endian.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/gateway/testing/board_end.h"
@@ -141,6 +141,10 @@ class HelloTest : public testing::Test {
     return received;
   }
 
+  bool comes(PlayedBoard& board, control::Any& packet, control::Packet kind) {
+    return next_packet(board, packet) == control::Received::kPacket && packet.packet == kind;
+  }
+
   std::string reported_to_launcher(const agent::Hello& hello,
                                    const std::vector<agent::LinkEntry>& links) {
     PlayedBoard board(folder_);
@@ -171,12 +175,10 @@ TEST_F(HelloTest, RefusesMoreRoomThanItCanBuffer) {
   hello.window = 16;
   hello.scratch_room = 1u << 28;
   const std::string text = failure(hello);
-  EXPECT_NE(
-      text.find("its Hello has room for 268435456 bytes and 128 links with a window of 16; the "
-                "gateway would need 1099511627776 bytes of buffers, expected at most "
-                "1073741824"),
-      std::string::npos)
-      << text;
+  EXPECT_PRED2(contains, text,
+               "its Hello has room for 268435456 bytes and 128 links with a window of 16; the "
+               "gateway would need 1099511627776 bytes of buffers, expected at most "
+               "1073741824");
 }
 
 TEST_F(HelloTest, NamesBoardFieldValueAndLimit) {
@@ -213,7 +215,7 @@ TEST_F(HelloTest, RefusesLinksWithoutAnImage) {
   agent::Hello hello = good_hello();
   hello.boot = Status::kNothingToBoot;
   hello.links = 1;
-  EXPECT_NE(failure(hello).find("links 1; expected 0 to 0"), std::string::npos);
+  EXPECT_PRED2(contains, failure(hello), "links 1; expected 0 to 0");
 }
 
 TEST_F(HelloTest, RefusesLinksToNowhere) {
@@ -221,8 +223,7 @@ TEST_F(HelloTest, RefusesLinksToNowhere) {
   hello.links = 2;
   for (const std::uint32_t peer : {8u, 6u, 0u}) {
     const std::string text = failure(hello, {{0}, {peer}});
-    EXPECT_NE(text.find("its link 1 leads to node " + std::to_string(peer)), std::string::npos)
-        << text;
+    EXPECT_PRED2(contains, text, "its link 1 leads to node " + std::to_string(peer));
     TearDown();
     SetUp();
   }
@@ -230,8 +231,8 @@ TEST_F(HelloTest, RefusesLinksToNowhere) {
 
 TEST_F(HelloTest, RefusesBoardsThatTakeNoPartInUpdates) {
   settles_ = true;
-  EXPECT_NE(failure(good_hello()).find("its firmware takes no part in updates of all nodes"),
-            std::string::npos);
+  EXPECT_PRED2(contains, failure(good_hello()),
+               "its firmware takes no part in updates of all nodes");
 }
 
 TEST_F(HelloTest, RefusesToSendImagesWithoutRoom) {
@@ -239,13 +240,12 @@ TEST_F(HelloTest, RefusesToSendImagesWithoutRoom) {
   agent::Hello hello = good_hello();
   hello.updates = 1;
   hello.input_room = 8 * kImageHeaderBytes - 1;
-  EXPECT_NE(failure(hello).find("bytes of input, too few to send images to 8 nodes"),
-            std::string::npos);
+  EXPECT_PRED2(contains, failure(hello), "bytes of input, too few to send images to 8 nodes");
   TearDown();
   SetUp();
   new_images_ = folder_ + "/none-%r.img";
   hello.input_room = 8 * kImageHeaderBytes;
-  EXPECT_NE(failure(hello).find("none-0.img"), std::string::npos);
+  EXPECT_PRED2(contains, failure(hello), "none-0.img");
 }
 
 TEST_F(HelloTest, SurvivesAHostWithoutMemory) {
@@ -272,7 +272,7 @@ TEST_F(HelloTest, SurvivesAHostWithoutMemory) {
   }
   const std::string text = failure(hello, {{0}, {1}});
   ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
-  EXPECT_NE(text.find("no memory for 1073741824 bytes of buffers"), std::string::npos) << text;
+  EXPECT_PRED2(contains, text, "no memory for 1073741824 bytes of buffers");
 }
 
 TEST_F(HelloTest, PrintsTheBoardsNameEscaped) {
@@ -283,7 +283,7 @@ TEST_F(HelloTest, PrintsTheBoardsNameEscaped) {
   const std::string text = failure(hello);
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(text.starts_with("its board a\\x1b[2J\\x0ab\\x9b at ")) << text;
-  EXPECT_NE(log.find("board a\\x1b[2J\\x0ab\\x9b boots"), std::string::npos) << log;
+  EXPECT_PRED2(contains, log, "board a\\x1b[2J\\x0ab\\x9b boots");
 }
 
 // The launcher asks while the output and the log of a run that has ended are still on the board.
@@ -295,9 +295,6 @@ TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
   hello.events_room = 1;
   board.say_hello(hello);
   control::Any packet;
-  const auto comes = [&](control::Packet kind) {
-    return next_packet(board, packet) == control::Received::kPacket && packet.packet == kind;
-  };
   control::Memory memory;
   memory.input_bytes = memory.output_bytes = PlayedBoard::kBufferBytes;
   memory.events = 1;
@@ -305,9 +302,11 @@ TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
   EXPECT_EQ(ftruncate(file, static_cast<off_t>(control::memory_bytes(memory))), 0);
   control::RunRequest request;
   request.number = PlayedBoard::kRun;
-  EXPECT_TRUE(comes(control::Packet::kHello) && control::send(launcher_end_, control::Peers{}) &&
-              comes(control::Packet::kReady) && control::send(launcher_end_, memory, file) &&
-              comes(control::Packet::kMapped) && control::send(launcher_end_, request));
+  EXPECT_TRUE(
+      comes(board, packet, control::Packet::kHello) &&
+      control::send(launcher_end_, control::Peers{}) &&
+      comes(board, packet, control::Packet::kReady) && control::send(launcher_end_, memory, file) &&
+      comes(board, packet, control::Packet::kMapped) && control::send(launcher_end_, request));
   close(file);
   while (!board.has_reported()) board.poll();
   // The gateway may take the first Ask before the report, and then sends no answer.
@@ -322,7 +321,7 @@ TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
     EXPECT_EQ(packet.report.log.count, 0u);
   }
   board.send_output_and_log();
-  EXPECT_TRUE(comes(control::Packet::kReport));
+  EXPECT_TRUE(comes(board, packet, control::Packet::kReport));
   EXPECT_EQ(packet.report.status, Status::kOk);
   EXPECT_EQ(packet.report.log.count, 1u);
   close(launcher_end_);
@@ -353,10 +352,8 @@ TEST_F(HelloTest, QuotesTheConsoleOfABoardThatEnds) {
     EXPECT_EQ(exit_status, 1);
     ASSERT_EQ(received, control::Received::kPacket);
     const std::string text = packet.failed.text;
-    EXPECT_NE(text.find("ended with status 3; it was started as: sh -c"), std::string::npos)
-        << text;
-    EXPECT_NE(text.find("; its console " + folder_ + "/console " + quoted), std::string::npos)
-        << text;
+    EXPECT_PRED2(contains, text, "ended with status 3; it was started as: sh -c");
+    EXPECT_PRED2(contains, text, "; its console " + folder_ + "/console " + quoted);
     close(node);
   }
 }
@@ -368,13 +365,9 @@ TEST_F(HelloTest, EndsIfTheLauncherTakesNoReport) {
   PlayedBoard board(folder_);
   board.say_hello(good_hello());
   control::Any packet;
-  const auto comes = [&](control::Packet kind) {
-    return next_packet(board, packet) == control::Received::kPacket && packet.packet == kind;
-  };
-  const bool ready = comes(control::Packet::kHello) &&
-                     control::send(launcher_end_, control::Peers{}) &&
-                     comes(control::Packet::kReady);
-  EXPECT_TRUE(ready);
+  EXPECT_TRUE(comes(board, packet, control::Packet::kHello) &&
+              control::send(launcher_end_, control::Peers{}) &&
+              comes(board, packet, control::Packet::kReady));
   EXPECT_EQ(shutdown(launcher_end_, SHUT_RD), 0);
   EXPECT_TRUE(control::send(launcher_end_, control::Ask{}));
   close(launcher_end_);

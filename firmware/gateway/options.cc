@@ -1,6 +1,7 @@
 #include "firmware/gateway/options.h"
 
 #include "base/counted.h"
+#include "base/try.h"
 
 namespace espalier::gateway {
 namespace {
@@ -29,10 +30,9 @@ Result<std::vector<GivenOption>> sort_options(std::span<const std::string> words
   const std::span<const OptionSpec> node_specs = node::boot_option_specs();
   std::vector<OptionSpec> specs(node_specs.begin(), node_specs.end());
   for (const GatewayOption& option : kGatewayOptions) specs.push_back({option.name});
-  const auto given = split_options("espalier-gateway", words, specs);
-  if (!given) return fail(given.error());
+  ESPALIER_TRY_TO(const auto given, split_options("espalier-gateway", words, specs));
   std::vector<GivenOption> node_options;
-  for (const GivenOption& option : *given) {
+  for (const GivenOption& option : given) {
     if (std::string GatewayOptions::*own = own_option(option.name); own != nullptr) {
       if (option.value.empty()) {
         return fail("no value after --" + option.name + "; see espalier-gateway --help");
@@ -105,9 +105,7 @@ const char* usage() {
          "      tty:PATH,BAUD            a serial device\n"
          "      stream:PATH              a unix socket to which the device connects\n"
          "  --start COMMAND  words for sh that start the board (an emulator, or a script that\n"
-         "                   flashes and resets it). The process ends with the gateway, and is "
-         "the\n"
-         "                   one that `espalier run --kill` kills\n"
+         "                   flashes and resets it). The process ends with the gateway\n"
          "  --console FILE   stores the output of COMMAND\n"
          "  --link-key FILE  the key of the board's links, its 16 bytes, mode 0600: frames of an "
          "end\n"
@@ -125,17 +123,15 @@ const char* usage() {
 
 Result<GatewayOptions> parse_options(std::span<const std::string> words) {
   GatewayOptions options;
-  const auto node_options = sort_options(words, options);
-  if (!node_options) return fail(node_options.error());
-  for (const GivenOption& option : *node_options) options.help |= option.name == "help";
+  ESPALIER_TRY_TO(const auto node_options, sort_options(words, options));
+  for (const GivenOption& option : node_options) options.help |= option.name == "help";
   if (options.help) return options;
-  if (auto sound = check_own(options); !sound) return fail(sound.error());
+  ESPALIER_TRY(check_own(options));
   if (!options.device.empty()) {
-    if (auto sound = check_board(*node_options); !sound) return fail(sound.error());
+    ESPALIER_TRY(check_board(node_options));
   }
-  auto node = node::read_boot_options(*node_options, node::BootSource::kOptional);
-  if (!node) return fail(node.error());
-  options.node = *std::move(node);
+  ESPALIER_TRY_TO(auto node, node::read_boot_options(node_options, node::BootSource::kOptional));
+  options.node = std::move(node);
   if (options.node.nodes.size() != 1 || options.node.controls.size() != 1) {
     return fail(counted(options.node.nodes.size(), "node") + " and " +
                 counted(options.node.controls.size(), "control channel") +

@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/digest.h"
 #include "base/one_line.h"
+#include "base/try.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/node/wire_up.h"
 #include "firmware/update/release.h"
@@ -139,17 +140,14 @@ void Gateway::report_rejections() {
 Result<void> Gateway::start_board() {
   if (!options_.node.schedules.empty()) {
     programs_ = std::make_unique<node::Programs>();
-    auto loaded = node::load_programs(options_.node, options_.node.nodes.front(), *programs_);
-    if (!loaded) return loaded;
+    ESPALIER_TRY(node::load_programs(options_.node, options_.node.nodes.front(), *programs_));
   }
   if (!options_.link_key.empty()) {
     const Result<LinkKey> key = read_link_key(options_.link_key);
     if (!key) return fail(key.error());
     link_key_ = *key;
   }
-  auto carrier = open_carrier(options_.device);
-  if (!carrier) return fail(carrier.error());
-  carrier_ = *std::move(carrier);
+  ESPALIER_TRY_TO(carrier_, open_carrier(options_.device));
   clock_.add(*carrier_);
   frames_.resize((2 * carrier_->mtu() + 3) / 4);
   port_ = std::make_unique<SerialPort>(
@@ -165,11 +163,11 @@ Result<void> Gateway::await(Conversation::Event expected, std::uint64_t patience
   while (true) {
     const Conversation::Event event = pump();
     if (event == expected) return {};
-    if (auto works = check_works(); !works) return works;
+    ESPALIER_TRY(check_works());
     if (event != Conversation::Event::kNothing) {
       return fail_board("it sent another message; expected " + what);
     }
-    if (auto progress = check_progress(patience_ns, what); !progress) return progress;
+    ESPALIER_TRY(check_progress(patience_ns, what));
     clock_.wait(clock_.now() + 1'000'000);
   }
 }
@@ -179,7 +177,7 @@ Result<void> Gateway::receive_hello() {
   // A board that has a session with another gateway restarts when this one's first frame arrives.
   while (true) {
     const Conversation::Event event = pump();
-    if (auto works = check_works(); !works) return works;
+    ESPALIER_TRY(check_works());
     const bool hello =
         event == Conversation::Event::kPacket && agent_->packet().kind == agent::Kind::kHello;
     if (hello) break;
@@ -215,9 +213,8 @@ Result<void> Gateway::receive_tables() {
   std::vector<std::uint8_t> tables(links + programs);
   if (tables.empty()) return {};
   agent_->expect(tables);
-  auto received =
-      await(Conversation::Event::kData, kAnswerPatience, "its tables of links and programs");
-  if (!received) return received;
+  ESPALIER_TRY(
+      await(Conversation::Event::kData, kAnswerPatience, "its tables of links and programs"));
   if (links != 0) std::memcpy(board_links_.data(), tables.data(), links);
   if (programs != 0) std::memcpy(board_programs_.data(), tables.data() + links, programs);
   return check_links();
@@ -295,10 +292,8 @@ Result<void> Gateway::read_release() {
   expectation.board = hello_.board;
   expectation.node = hello_.node;
   expectation.authority = &kTakesUnsigned;  // the board checks signatures
-  auto read = node::read_new_release(options_.node.new_images, hello_.nodes, hello_.node,
-                                     expectation, piece);
-  if (!read) return fail(read.error());
-  release_ = *std::move(read);
+  ESPALIER_TRY_TO(release_, node::read_new_release(options_.node.new_images, hello_.nodes,
+                                                   hello_.node, expectation, piece));
   piece_.resize(std::size_t{hello_.nodes} * piece);
   return {};
 }
@@ -310,8 +305,7 @@ Result<void> Gateway::configure() {
     return fail_board("--comes-back: its image has no spares; expected one built with --spares");
   }
   send_configuration();
-  auto answered = await(Conversation::Event::kPacket, kAnswerPatience, "its answer to Configure");
-  if (!answered) return answered;
+  ESPALIER_TRY(await(Conversation::Event::kPacket, kAnswerPatience, "its answer to Configure"));
   const agent::Answer& answer = agent_->packet().answer;
   if (answer.kind == agent::Kind::kAnswer && answer.status == Status::kOk) return {};
   return fail_board(std::string("it rejects this run's configuration: ") +
@@ -368,10 +362,10 @@ Result<void> Gateway::open_fabric() {
   shape.reports_link_down = options_.node.updates();
   shape.board = hello_.node;
   for (const agent::LinkEntry& link : board_links_) shape.peers.push_back(link.peer);
-  if (auto opened = open_endpoints(); !opened) return opened;
+  ESPALIER_TRY(open_endpoints());
   fabrics_.take();
   while (generations_.size() < generations()) {
-    if (auto opened = open_bridge(shape); !opened) return opened;
+    ESPALIER_TRY(open_bridge(shape));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
+#include "base/try.h"
 #include "espalier/internal/base/little_endian.h"
 #include "firmware/boot/boot_report.h"
 #include "firmware/image/load_all.h"
@@ -70,7 +71,7 @@ CounterLimit limit_of(std::uint32_t stored, std::uint32_t expected) {
 
 Result<void> boot_flash(const BootOptions& options, const std::string& path,
                         const Expectation& expectation, BootedImage& booted, Programs& programs) {
-  if (auto opened = booted.flash.open(path, options.flash_shape, false); !opened) return opened;
+  ESPALIER_TRY(booted.flash.open(path, options.flash_shape, false));
   booted.slots = std::make_unique<Slots>(booted.flash, whole_flash(booted.flash));
   const Acceptance loads{accept_loaded, static_cast<NodePrograms*>(&programs)};
   const Status status =
@@ -140,9 +141,8 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
   expectation.authority = &booted.authority;
   const bool flash = !options.flash.empty();
   const std::string path = with_node_number(flash ? options.flash : options.image, node);
-  auto ready = flash ? boot_flash(options, path, expectation, booted, programs)
-                     : boot_file(path, expectation, booted, programs);
-  if (!ready) return ready;
+  ESPALIER_TRY(flash ? boot_flash(options, path, expectation, booted, programs)
+                     : boot_file(path, expectation, booted, programs));
   const Image& image = booted.image;
   expectation.topology_digest = image.topology_digest;
   const auto memory = std::make_unique<DecodedProgram>();

@@ -1,10 +1,11 @@
 #include "firmware/node/boot_options.h"
 
-#include <charconv>
 #include <set>
 #include <sstream>
 
 #include "base/counted.h"
+#include "base/parse_number.h"
+#include "base/try.h"
 #include "hal/fabric/provider_list.h"
 
 // The text of a macro that may contain commas.
@@ -13,13 +14,6 @@
 
 namespace espalier::node {
 namespace {
-
-template <typename T>
-bool parse_number(const std::string& text, T& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  return status == std::errc() && stop == end && !text.empty();
-}
 
 // Reads "PEER:OUT:IN,..."; "" for a node without links.
 bool parse_links(const std::string& text, std::vector<Link>& links) {
@@ -53,6 +47,17 @@ template <std::string BootOptions::*field>
 bool set_text(BootOptions& options, const std::string& value) {
   options.*field = value;
   return true;
+}
+
+template <auto field, auto parse>
+bool set_parsed(BootOptions& options, const std::string& value) {
+  return parse(value, options.*field);
+}
+
+// The same for an option with a value for each node.
+template <auto field, auto parse>
+bool add_parsed(BootOptions& options, const std::string& value) {
+  return parse(value, (options.*field).emplace_back());
 }
 
 template <bool BootOptions::*field>
@@ -90,23 +95,14 @@ constexpr BootOption kBootOptions[] = {
      }},
     {{"image"}, set_text<&BootOptions::image>},
     {{"flash"}, set_text<&BootOptions::flash>},
-    {{"flash-shape"},
-     [](BootOptions& options, const std::string& value) {
-       return parse_shape(value, options.flash_shape);
-     },
-     Applies::kToFlash},
+    {{"flash-shape"}, set_parsed<&BootOptions::flash_shape, parse_shape>, Applies::kToFlash},
     {{"public-key"}, set_text<&BootOptions::public_key>, Applies::kToImages},
     {{"unsigned", false}, set_flag<&BootOptions::takes_unsigned>, Applies::kToImages},
     {{"board"}, set_text<&BootOptions::board>, Applies::kToImages},
     {{"counter"},
-     [](BootOptions& options, const std::string& value) {
-       return parse_number(value, options.counter);
-     },
+     set_parsed<&BootOptions::counter, parse_number<std::uint32_t>>,
      Applies::kToImages},
-    {{"node"},
-     [](BootOptions& options, const std::string& value) {
-       return parse_number(value, options.nodes.emplace_back());
-     }},
+    {{"node"}, add_parsed<&BootOptions::nodes, parse_number<std::uint32_t>>},
     {{"topology"}, set_text<&BootOptions::topology>},
     {{"provider"}, set_text<&BootOptions::provider>},
     {{"address"}, set_text<&BootOptions::address>, Applies::kToRuns},
@@ -115,22 +111,14 @@ constexpr BootOption kBootOptions[] = {
        return parse_number(value, options.controls.emplace_back()) && options.controls.back() >= 0;
      },
      Applies::kToRuns},
-    {{"links"},
-     [](BootOptions& options, const std::string& value) {
-       return parse_links(value, options.links.emplace_back());
-     },
-     Applies::kToRuns},
+    {{"links"}, add_parsed<&BootOptions::links, parse_links>, Applies::kToRuns},
     {{"window"},
      [](BootOptions& options, const std::string& value) {
        return parse_number(value, options.window) && options.window >= 1 &&
               options.window <= kMaxWindow;
      },
      Applies::kToRuns},
-    {{"deadline"},
-     [](BootOptions& options, const std::string& value) {
-       return parse_deadline(value, options.deadline_ns);
-     },
-     Applies::kToRuns},
+    {{"deadline"}, set_parsed<&BootOptions::deadline_ns, parse_deadline>, Applies::kToRuns},
     {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>, Applies::kToRuns},
     {{"authenticate-data", false}, set_flag<&BootOptions::authenticate_data>, Applies::kToRuns},
     {{"log", false}, set_flag<&BootOptions::log>, Applies::kToRuns},
@@ -326,7 +314,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     if (given.size() == 1) return options;
     return fail("--providers lists the providers, then ends; expected no other option");
   }
-  if (auto sound = check_effects(options, given, source); !sound) return fail(sound.error());
+  ESPALIER_TRY(check_effects(options, given, source));
   const bool boots = !options.schedules.empty() || has_image(options);
   if (options.check_only && !boots && options.nodes.empty()) {
     if (options.topology.empty()) return options;
@@ -335,8 +323,8 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
   if (!boots && source == BootSource::kRequired) {
     return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
   }
-  if (auto sound = check_source(options); !sound) return fail(sound.error());
-  if (auto serves = ofi::check_not_refused(options.provider); !serves) return fail(serves.error());
+  ESPALIER_TRY(check_source(options));
+  ESPALIER_TRY(ofi::check_not_refused(options.provider));
   if (!ofi::has_fixed_links(options.provider)) {
     return fail("--provider " + options.provider +
                 " is for programs that join a job; expected tcp, mem or another");
@@ -349,15 +337,14 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     return fail("--authenticate-data: " + options.provider +
                 " cannot authenticate payloads; expected --provider tcp");
   }
-  if (auto sound = check_update(options); !sound) return fail(sound.error());
-  if (auto sound = check_nodes(options); !sound) return fail(sound.error());
+  ESPALIER_TRY(check_update(options));
+  ESPALIER_TRY(check_nodes(options));
   return options;
 }
 
 Result<BootOptions> parse_options(std::span<const std::string> words) {
-  const auto given = split_options("espalier-node", words, boot_option_specs());
-  if (!given) return fail(given.error());
-  return read_boot_options(*given, BootSource::kRequired);
+  ESPALIER_TRY_TO(const auto given, split_options("espalier-node", words, boot_option_specs()));
+  return read_boot_options(given, BootSource::kRequired);
 }
 
 }  // namespace espalier::node

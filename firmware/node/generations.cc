@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "espalier/internal/base/assert.h"
 #include "firmware/node/control.h"
 
@@ -33,9 +34,8 @@ Result<void> Generations::open(const OpenEndpoint& open_endpoint, std::uint32_t 
   ESPALIER_ASSERT(count >= 1);
   newest_.clear();
   while (newest_.size() < count) {
-    auto opened = open_endpoint();
-    if (!opened) return fail(opened.error());
-    newest_.push_back(*std::move(opened));
+    ESPALIER_TRY_TO(auto opened, open_endpoint());
+    newest_.push_back(std::move(opened));
   }
   return {};
 }
@@ -69,9 +69,8 @@ Result<void> connect(const Generations& generations, std::uint32_t node, int cha
   if (started) started = start_connecting_all(generations.newest(), wire_up);
   if (!started) return started;
   while (true) {
-    const auto connected = go_on_connecting_all(generations.newest());
-    if (!connected) return fail(connected.error());
-    if (*connected) return {};
+    ESPALIER_TRY_TO(const auto connected, go_on_connecting_all(generations.newest()));
+    if (connected) return {};
     if (control::is_closed(channel)) return fail("the launcher is gone");
     sched_yield();
   }

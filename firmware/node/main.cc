@@ -15,6 +15,7 @@
 #include "base/process/file_limit.h"
 #include "base/process/inherited.h"
 #include "base/process/open_files.h"
+#include "base/try.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "firmware/node/boot_image.h"
 #include "firmware/node/boot_options.h"
@@ -28,11 +29,8 @@
 #include "firmware/node/wire_up.h"
 #include "hal/fabric/provider_list.h"
 
+namespace espalier::node {
 namespace {
-
-using espalier::counted;
-using espalier::Status;
-namespace control = espalier::control;
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
@@ -41,10 +39,10 @@ constexpr int kBadInput = 2;
 struct LocalNode {
   std::uint32_t number = 0;
   int channel = -1;
-  espalier::node::BootedImage booted;  // if it boots from an image
-  espalier::node::Programs programs;
-  espalier::node::Generations generations;
-  std::unique_ptr<espalier::node::NodeSpares> spares;  // if its image has any
+  BootedImage booted;  // if it boots from an image
+  Programs programs;
+  Generations generations;
+  std::unique_ptr<NodeSpares> spares;  // if its image has any
 };
 using Nodes = std::vector<std::unique_ptr<LocalNode>>;
 
@@ -56,24 +54,24 @@ int fail(int status, int channel, const std::string& what) {
 
 void describe(const LocalNode& node) {
   for (std::uint32_t i = 0; i < node.programs.count; ++i) {
-    const espalier::Program& program = node.programs.programs[i];
+    const Program& program = node.programs.programs[i];
     std::printf(
         "%s: node %u of %s%s, %s, %s, %s, window %u, %s, "
         "schedule %016" PRIx64 "\n",
         node.programs.sources[i].c_str(), program.node, counted(program.ranks, "rank").c_str(),
-        espalier::is_router(program) ? " (a router)" : "", program.algorithm,
+        is_router(program) ? " (a router)" : "", program.algorithm,
         counted(program.actions_count, "action").c_str(),
-        counted(espalier::links_count(program), "link").c_str(), program.window,
+        counted(links_count(program), "link").c_str(), program.window,
         counted(program.scratch_blocks, "scratch block").c_str(), program.schedule_digest);
   }
   for (std::uint32_t k = 0; k < node.programs.selections_count; ++k) {
-    const espalier::NodeSelection& selection = node.programs.selections[k];
-    const espalier::SelectionTable& table = selection.table;
+    const NodeSelection& selection = node.programs.selections[k];
+    const SelectionTable& table = selection.table;
     const std::uint32_t first = selection.first_program;
     std::printf("%s: a selection of %s, %016" PRIx64 ":\n", node.programs.sources[first].c_str(),
                 counted(table.schedules_count, "program").c_str(), selection.digest);
     for (std::uint32_t i = 0; i < table.rows_count; ++i) {
-      const espalier::SelectionRow& row = table.rows[i];
+      const SelectionRow& row = table.rows[i];
       std::printf("  from %s%s: program %u, %s\n", counted(row.from_bytes, "byte").c_str(),
                   row.needs_commutative ? ", operators that commute" : "", first + row.program,
                   node.programs.programs[first + row.program].algorithm);
@@ -81,9 +79,9 @@ void describe(const LocalNode& node) {
   }
 }
 
-espalier::ofi::FixedConfig endpoint_config(const espalier::node::BootOptions& options,
-                                           const Nodes& nodes, std::size_t index) {
-  espalier::ofi::FixedConfig config;
+ofi::FixedConfig endpoint_config(const BootOptions& options, const Nodes& nodes,
+                                 std::size_t index) {
+  ofi::FixedConfig config;
   config.provider = options.provider;
   config.local_address = options.address;
   config.node = nodes[index]->number;
@@ -93,18 +91,18 @@ espalier::ofi::FixedConfig endpoint_config(const espalier::node::BootOptions& op
     config.peers = nodes[index]->programs.peers;
     return config;
   }
-  for (const espalier::node::Link& link : options.links[index]) {
+  for (const Link& link : options.links[index]) {
     config.peers.push_back(link.peer);
     config.lanes.push_back({link.out, link.in});
   }
   return config;
 }
 
-espalier::Result<void> open_links(const espalier::node::BootOptions& options, Nodes& nodes,
-                                  std::size_t index, std::uint32_t generations) {
-  using Opened = espalier::Result<std::shared_ptr<espalier::ofi::FixedLinks>>;
+Result<void> open_links(const BootOptions& options, Nodes& nodes, std::size_t index,
+                        std::uint32_t generations) {
+  using Opened = Result<std::shared_ptr<ofi::FixedLinks>>;
   const auto open = [&]() -> Opened {
-    auto opened = espalier::ofi::FixedLinks::open(endpoint_config(options, nodes, index));
+    auto opened = ofi::FixedLinks::open(endpoint_config(options, nodes, index));
     if (opened) return *std::move(opened);
     const std::string where = options.address.empty() ? "" : " on " + options.address;
     return espalier::fail("cannot open " + options.provider + where + ": " +
@@ -116,47 +114,44 @@ espalier::Result<void> open_links(const espalier::node::BootOptions& options, No
 // Allows as many open files as the endpoints need: a node without one would wait for its
 // neighbours until they give up. Counted on libfabric 1.17: a tcp endpoint has 12, and two per
 // lane.
-espalier::Result<void> allow_files(const espalier::node::BootOptions& options, const Nodes& nodes) {
+Result<void> allow_files(const BootOptions& options, const Nodes& nodes) {
   constexpr std::uint64_t kOwn = 12;
   constexpr std::uint64_t kPerEndpoint = 12;
-  if (!espalier::ofi::binds_address(options.provider)) return {};
+  if (!ofi::binds_address(options.provider)) return {};
   std::uint64_t lanes = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     lanes += options.links.empty() ? nodes[i]->programs.peers.size() : options.links[i].size();
   }
-  return espalier::allow_open_files(kOwn + kPerEndpoint * nodes.size() + 2 * lanes,
-                                    counted(lanes, "lane") + " over " + options.provider);
+  return allow_open_files(kOwn + kPerEndpoint * nodes.size() + 2 * lanes,
+                          counted(lanes, "lane") + " over " + options.provider);
 }
 
 // Opens the endpoints of all nodes, publishes their addresses, then connects them. All nodes take
 // turns in each part, because nodes of one process may be neighbours. Returns 0, or the exit
 // status.
-int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
+int connect(const BootOptions& options, Nodes& nodes) {
   const auto allowed = allow_files(options, nodes);
   if (!allowed) return fail(kFailed, nodes.front()->channel, allowed.error().message);
-  std::vector<espalier::node::ControlWireUp> wire_ups;
+  std::vector<ControlWireUp> wire_ups;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
-    const std::uint32_t generations =
-        node.booted.image.spares != 0 ? espalier::Recovery::kAllGenerations : 1;
+    const std::uint32_t generations = node.booted.image.spares != 0 ? Recovery::kAllGenerations : 1;
     const auto opened = open_links(options, nodes, i, generations);
     if (!opened) return fail(kFailed, node.channel, opened.error().message);
     wire_ups.emplace_back(node.channel);
     wire_ups.back().set_release(node.booted.image.release, node.booted.releases.running);
-    const auto published =
-        espalier::node::publish_all(node.generations.newest(), node.number, wire_ups.back());
+    const auto published = publish_all(node.generations.newest(), node.number, wire_ups.back());
     if (!published) return fail(kFailed, node.channel, published.error().message);
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto started =
-        espalier::node::start_connecting_all(nodes[i]->generations.newest(), wire_ups[i]);
+    const auto started = start_connecting_all(nodes[i]->generations.newest(), wire_ups[i]);
     if (!started) return fail(kFailed, nodes[i]->channel, started.error().message);
   }
   bool busy = true;
   while (busy) {
     busy = false;
     for (const std::unique_ptr<LocalNode>& node : nodes) {
-      const auto connected = espalier::node::go_on_connecting_all(node->generations.newest());
+      const auto connected = go_on_connecting_all(node->generations.newest());
       if (!connected) return fail(kFailed, node->channel, connected.error().message);
       busy = busy || !*connected;
       // The neighbours of a lost launcher's node may have ended before they could connect.
@@ -169,64 +164,61 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
 }
 
 // A lost node comes back: opens new links, and connects them.
-espalier::Result<void> open_links_anew(const espalier::node::BootOptions& options, Nodes& nodes,
-                                       std::uint32_t present, std::uint32_t lost) {
+Result<void> open_links_anew(const BootOptions& options, Nodes& nodes, std::uint32_t present,
+                             std::uint32_t lost) {
   LocalNode& node = *nodes.front();
-  auto opened = open_links(options, nodes, 0, node.generations.count());
-  if (!opened) return opened;
-  espalier::node::ControlWireUp wire_up(node.channel);
+  ESPALIER_TRY(open_links(options, nodes, 0, node.generations.count()));
+  ControlWireUp wire_up(node.channel);
   wire_up.set_release(node.booted.image.release, node.booted.releases.running);
-  auto connected = espalier::node::connect(node.generations, node.number, node.channel, wire_up);
+  auto connected = connect(node.generations, node.number, node.channel, wire_up);
   if (connected) node.generations.take(present, lost);
   return connected;
 }
 
 // Confirms the image that ran successfully, so that the next boot takes it.
-void confirm(espalier::Slots& slots) {
+void confirm(Slots& slots) {
   const Status status = slots.confirm();
   if (status == Status::kOk) {
     std::fprintf(stderr, "boot: confirmed, stored counter %u\n", slots.counter());
   } else {
-    std::fprintf(stderr, "espalier-node: cannot confirm the image: %s\n",
-                 espalier::status_name(status));
+    std::fprintf(stderr, "espalier-node: cannot confirm the image: %s\n", status_name(status));
   }
 }
 
 // Takes part in an update of all nodes.
-int update(const espalier::node::BootOptions& options, LocalNode& node, Nodes& nodes) {
-  std::optional<espalier::node::NewRelease> release;
+int update(const BootOptions& options, LocalNode& node, Nodes& nodes) {
+  std::optional<NewRelease> release;
   if (node.number == options.update_origin) {
-    const std::uint32_t all = espalier::program_nodes(node.programs.programs[0]);
-    auto read = espalier::node::read_new_release(options.new_images, all, node.number,
-                                                 node.booted.expectation,
-                                                 espalier::node::kUpdatePieceBytes);
+    const std::uint32_t all = program_nodes(node.programs.programs[0]);
+    auto read = read_new_release(options.new_images, all, node.number, node.booted.expectation,
+                                 kUpdatePieceBytes);
     if (!read) return fail(kBadInput, node.channel, read.error().message);
     release = *std::move(read);
   }
   const int exit_status = connect(options, nodes);
   if (exit_status != 0) return exit_status;
-  espalier::node::UpdateServer server(options, node.generations.first(), node.booted, node.programs,
-                                      release ? &*release : nullptr, node.channel);
+  UpdateServer server(options, node.generations.first(), node.booted, node.programs,
+                      release ? &*release : nullptr, node.channel);
   return server.serve();
 }
 
-int run(const espalier::node::BootOptions& options, Nodes& nodes) {
+int run(const BootOptions& options, Nodes& nodes) {
   const int exit_status = connect(options, nodes);
   if (exit_status != 0) return exit_status;
-  espalier::MachineConfig config{.window = options.window,
+  MachineConfig config{.window = options.window,
                                  .deadline_ns = options.deadline_ns,
                                  .check_blocks = options.check_blocks};
-  std::vector<std::unique_ptr<espalier::node::NodeServer>> servers;
+  std::vector<std::unique_ptr<NodeServer>> servers;
   for (const std::unique_ptr<LocalNode>& node : nodes) {
-    servers.push_back(std::make_unique<espalier::node::NodeServer>(node->generations.first(),
-                                                                   node->programs, node->channel));
-    if (espalier::Slots* slots = node->booted.slots.get(); slots != nullptr) {
+    servers.push_back(
+        std::make_unique<NodeServer>(node->generations.first(), node->programs, node->channel));
+    if (Slots* slots = node->booted.slots.get(); slots != nullptr) {
       servers.back()->after_first_good_run([slots] { confirm(*slots); });
     }
     const Status status = servers.back()->init(config, options.log);
     if (status == Status::kOk && node->generations.count() > 1) {
-      node->spares = std::make_unique<espalier::node::NodeSpares>(
-          node->booted.image, node->programs, node->generations);
+      node->spares =
+          std::make_unique<NodeSpares>(node->booted.image, node->programs, node->generations);
       servers.back()->use(*node->spares, config.deadline_ns);
       if (nodes.size() == 1) {
         servers.back()->on_return([&](std::uint32_t present, std::uint32_t lost) {
@@ -240,21 +232,21 @@ int run(const espalier::node::BootOptions& options, Nodes& nodes) {
     }
     if (status == Status::kOk) continue;
     return fail(kFailed, node->channel,
-                std::string("cannot use this endpoint: ") + espalier::status_name(status));
+                std::string("cannot use this endpoint: ") + status_name(status));
   }
-  return espalier::node::serve(servers);
+  return serve(servers);
 }
 
 int main_of(const std::vector<std::string>& words) {
-  const auto parsed = espalier::node::parse_options(words);
+  const auto parsed = parse_options(words);
   if (!parsed) return fail(kBadInput, -1, parsed.error().message);
-  const espalier::node::BootOptions& options = *parsed;
+  const BootOptions& options = *parsed;
   if (options.help) {
-    std::fputs(espalier::node::usage(), stdout);
+    std::fputs(usage(), stdout);
     return 0;
   }
   if (options.lists_providers) {
-    std::fputs(espalier::ofi::provider_list_text(espalier::ofi::list_providers()).c_str(), stdout);
+    std::fputs(ofi::provider_list_text(ofi::list_providers()).c_str(), stdout);
     return 0;
   }
   Nodes nodes;
@@ -263,15 +255,14 @@ int main_of(const std::vector<std::string>& words) {
     nodes.back()->number = options.nodes[i];
     nodes.back()->channel = options.check_only ? -1 : options.controls[i];
   }
-  if (const auto provider = espalier::ofi::check_provider(options.provider); !provider) {
+  if (const auto provider = ofi::check_provider(options.provider); !provider) {
     return fail(kBadInput, nodes.empty() ? -1 : nodes.front()->channel, provider.error().message);
   }
   for (const std::unique_ptr<LocalNode>& node : nodes) {
     const bool from_schedules = !options.schedules.empty();
-    const auto loaded =
-        from_schedules
-            ? espalier::node::load_programs(options, node->number, node->programs)
-            : espalier::node::boot_image(options, node->number, node->booted, node->programs);
+    const auto loaded = from_schedules
+                            ? load_programs(options, node->number, node->programs)
+                            : boot_image(options, node->number, node->booted, node->programs);
     std::fputs(node->booted.report.c_str(), options.check_only ? stdout : stderr);
     if (!loaded) return fail(kBadInput, node->channel, loaded.error().message);
     if (options.check_only) {
@@ -287,16 +278,18 @@ int main_of(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+}  // namespace espalier::node
 
 int main(int argc, char** argv) {
   espalier::repair_inherited();
   espalier::fail_beyond_file_limit();
   std::vector<std::string> words = espalier::words_of(argc, argv);
   const auto stdio_word = std::find(words.begin(), words.end(), "--stdio");
-  if (stdio_word == words.end()) return main_of(words);
+  if (stdio_word == words.end()) return espalier::node::main_of(words);
   words.erase(stdio_word);
   espalier::node::Stdio stdio;
   const auto all_words = stdio.begin(words);
-  if (!all_words) return fail(kBadInput, -1, all_words.error().message);
-  return main_of(*all_words);
+  if (!all_words)
+    return espalier::node::fail(espalier::node::kBadInput, -1, all_words.error().message);
+  return espalier::node::main_of(*all_words);
 }

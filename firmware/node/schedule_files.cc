@@ -6,6 +6,7 @@
 #include "base/counted.h"
 #include "base/digest.h"
 #include "base/read_file.h"
+#include "base/try.h"
 #include "collectives/schedule/selection_file.h"
 
 namespace espalier::node {
@@ -77,7 +78,7 @@ Result<void> add_program(const std::string& path, std::uint32_t node, const Load
                 std::to_string(kMaxPrograms) + " (ESPALIER_MAX_PROGRAMS)");
   }
   DecodedProgram& program = programs.programs[programs.count];
-  if (auto loaded = check_loaded(path, node, load(program)); !loaded) return loaded;
+  ESPALIER_TRY(check_loaded(path, node, load(program)));
   ++programs.count;
   programs.sources.push_back(path);
   return {};
@@ -128,7 +129,7 @@ Result<void> load_file(const std::string& path, const BootOptions& options, std:
 
 Result<void> load_programs(const BootOptions& options, std::uint32_t node, Programs& programs) {
   for (const std::string& path : options.schedules) {
-    if (auto loaded = load_file(path, options, node, programs); !loaded) return loaded;
+    ESPALIER_TRY(load_file(path, options, node, programs));
   }
   for (std::uint32_t k = 0; k < programs.count; ++k) {
     const Program& program = programs.programs[k];

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/testing/contains.h"
 #include "base/testing/results.h"
 #include "collectives/schedule/selection_file.h"
 #include "collectives/schedule/selection_writer.h"
@@ -150,11 +151,12 @@ TEST_F(ScheduleFiles, ChoosesByASelection) {
 TEST_F(ScheduleFiles, RefusesASelectionBeyondItsRoom) {
   const std::string both = write("both", selection_of_two());
   ASSERT_EQ(load(std::vector<std::string>(kMaxSelections, both)), "");
-  const std::string error = load(std::vector<std::string>(kMaxSelections + 1, both));
-  EXPECT_NE(error.find("one selection more than this node has room for"), std::string::npos);
-  std::vector<std::string> many(kMaxPrograms - 1, write("chain", schedule(kSpec, 5, "chain")));
+  EXPECT_PRED2(contains, load(std::vector<std::string>(kMaxSelections + 1, both)),
+               "one selection more than this node has room for");
+  const std::string chain = write("chain", schedule(kSpec, 5, "chain"));
+  std::vector<std::string> many(kMaxPrograms - 1, chain);
   many.push_back(both);
-  EXPECT_NE(load(many).find("has more programs than this node has room for"), std::string::npos);
+  EXPECT_PRED2(contains, load(many), "has more programs than this node has room for");
 }
 
 // A program's table outlives the file.
@@ -186,21 +188,20 @@ TEST_F(ScheduleFiles, KeepsTables) {
 TEST_F(ScheduleFiles, RefusesAnotherTopology) {
   const std::string path = write("chain", schedule("complete:6", 6, "chain"));
   const std::string error = load({path});
-  EXPECT_NE(error.find("complete:6"), std::string::npos) << error;
-  EXPECT_NE(error.find("complete:5"), std::string::npos) << error;
+  EXPECT_PRED2(contains, error, "complete:6");
+  EXPECT_PRED2(contains, error, "complete:5");
   options_.topology.clear();
   EXPECT_EQ(load({path}), "") << "a node that does not know its topology takes any";
 }
 
 TEST_F(ScheduleFiles, RefusesANodeThatIsNotThere) {
   node_ = 5;
-  const std::string error = load({write("chain", schedule(kSpec, 5, "chain"))});
-  EXPECT_NE(error.find("no node 5"), std::string::npos) << error;
+  EXPECT_PRED2(contains, load({write("chain", schedule(kSpec, 5, "chain"))}), "no node 5");
 }
 
 TEST_F(ScheduleFiles, RefusesAFileThatIsNotThereOrNoSchedule) {
-  EXPECT_NE(load({(directory_ / "nothing").string()}).find("No such file"), std::string::npos);
-  EXPECT_NE(load({directory_.string()}).find("cannot read"), std::string::npos);
+  EXPECT_PRED2(contains, load({(directory_ / "nothing").string()}), "No such file");
+  EXPECT_PRED2(contains, load({directory_.string()}), "cannot read");
   EXPECT_NE(load({write("empty", {})}), "");
   EXPECT_NE(load({write("text", std::vector<std::uint8_t>(4096, 'x'))}), "");
 }
@@ -219,8 +220,8 @@ TEST_F(ScheduleFiles, RefusesASpecificationThatIsNotItsTopologys) {
     }
     std::vector<std::uint8_t> bytes;
     ASSERT_EQ(writer.finish(bytes), Status::kOk);
-    const std::string error = load({write("garbage", bytes)});
-    EXPECT_NE(error.find("is not consistent: its topology's digest"), std::string::npos) << error;
+    EXPECT_PRED2(contains, load({write("garbage", bytes)}),
+                 "is not consistent: its topology's digest");
   }
 }
 
@@ -231,7 +232,7 @@ TEST_F(ScheduleFiles, LooksAtItsOwnDescriptorOnly) {
   const std::string path = write("damaged", bytes);
   for (node_ = 0; node_ < 4; ++node_) EXPECT_EQ(load({path}), "") << node_;
   node_ = 4;
-  EXPECT_NE(load({path}).find("a checksum does not match"), std::string::npos);
+  EXPECT_PRED2(contains, load({path}), "a checksum does not match");
 }
 
 TEST_F(ScheduleFiles, RefusesEveryTruncation) {

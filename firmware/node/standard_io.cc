@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/try.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/stream.h"
 
@@ -120,9 +121,8 @@ Result<std::vector<std::string>> Stdio::begin(const std::vector<std::string>& ow
       words.emplace_back(bytes.begin(), bytes.end());
       continue;
     }
-    const auto path = file_of(bytes);
-    if (!path) return fail(path.error());
-    words.push_back(*path);
+    ESPALIER_TRY_TO(const auto path, file_of(bytes));
+    words.push_back(path);
     if (has_image) words.resize(words.size() - 2);
   }
   words.insert(words.end(), own.begin(), own.end());

@@ -21,8 +21,7 @@ constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;  // ns: 36 years
 bool wait_for(int descriptor, short events, int timeout_ms) {
   pollfd entry{descriptor, events, 0};
   int ready = 0;
-  while ((ready = poll(&entry, 1, timeout_ms)) < 0 && errno == EINTR) {
-  }
+  while ((ready = poll(&entry, 1, timeout_ms)) < 0 && errno == EINTR) continue;
   return ready > 0;
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/counted.h"
+#include "base/try.h"
 #include "firmware/node/control.h"
 
 namespace espalier::node {
@@ -66,9 +67,8 @@ Result<void> publish_all(const Endpoints& endpoints, std::uint32_t node, Control
 }
 
 Result<void> start_connecting_all(const Endpoints& endpoints, ControlWireUp& wire_up) {
-  const auto collected = wire_up.collect();
-  if (!collected) return fail(collected.error());
-  auto next = collected->begin();
+  ESPALIER_TRY_TO(const auto collected, wire_up.collect());
+  auto next = collected.begin();
   for (const auto& endpoint : endpoints) {
     const auto end = next + static_cast<std::ptrdiff_t>(endpoint->lane_peers().size());
     auto started = endpoint->set_secret(*wire_up.secret());

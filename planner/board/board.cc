@@ -12,6 +12,7 @@
 #include "base/counted.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
+#include "base/try.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/image/image.h"
 #include "planner/board/board_limits.h"
@@ -194,9 +195,8 @@ Result<BoardFile> read_board(const std::string& path) {
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::string file =
       folder ? (std::filesystem::path(path) / "board.textproto").string() : path;
-  const auto text = read_file(file, FileKind::kBoard);
-  if (!text) return fail(text.error());
-  return Reader(file).read(*text);
+  ESPALIER_TRY_TO(const auto text, read_file(file, FileKind::kBoard));
+  return Reader(file).read(text);
 }
 
 }  // namespace espalier::planner

@@ -1,6 +1,7 @@
 #include "planner/files/loaded_schedule.h"
 
 #include "base/one_line.h"
+#include "base/try.h"
 
 namespace espalier::planner {
 namespace {
@@ -40,9 +41,7 @@ Result<LoadedSchedule> open_schedule(std::string name, std::vector<std::uint8_t>
     return refuse(loaded.name, "its header does not fit its topology, " + loaded.topology->title());
   }
   if (!topology.empty()) {
-    auto read = topology::read(topology);
-    if (!read) return fail(read.error());
-    const std::unique_ptr<topology::Topology> wanted = *std::move(read);
+    ESPALIER_TRY_TO(const std::unique_ptr<topology::Topology> wanted, topology::read(topology));
     if (wanted->digest() != loaded.file.topology_digest()) {
       const std::string name = loaded.topology->title();
       const bool same = name == wanted->title();
@@ -64,7 +63,7 @@ Result<void> decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedPro
 
 Result<void> decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& program) {
   const auto decoded = std::make_unique<DecodedProgram>();
-  if (auto done = decode(loaded, node, *decoded); !done) return done;
+  ESPALIER_TRY(decode(loaded, node, *decoded));
   program = *decoded;
   return {};
 }
@@ -83,10 +82,12 @@ Result<void> check_form(const LoadedSchedule& loaded, const verify::Programs& pr
   return {};
 }
 
+verify::Programs programs_of(const LoadedSchedule& loaded) {
+  return [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); };
+}
+
 Result<void> check_form(const LoadedSchedule& loaded, std::int64_t blocks) {
-  return check_form(
-      loaded, [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); },
-      blocks);
+  return check_form(loaded, programs_of(loaded), blocks);
 }
 
 Result<LoadedSchedule> load_schedule(std::string name, std::vector<std::uint8_t> bytes,
@@ -96,12 +97,10 @@ Result<LoadedSchedule> load_schedule(std::string name, std::vector<std::uint8_t>
   LoadedSchedule& loaded = *opened;
   loaded.programs.resize(loaded.file.nodes());
   for (std::uint32_t node = 0; node < loaded.file.nodes(); ++node) {
-    if (auto done = decode(loaded, node, loaded.programs[node]); !done) return fail(done.error());
+    ESPALIER_TRY(decode(loaded, node, loaded.programs[node]));
     show(progress, static_cast<double>(node) / loaded.file.nodes());
   }
-  const auto sound = check_form(
-      loaded, [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); });
-  if (!sound) return fail(sound.error());
+  ESPALIER_TRY(check_form(loaded, programs_of(loaded)));
   return opened;
 }
 

@@ -23,6 +23,9 @@ struct LoadedSchedule {
   Programs programs;                             // by node
 };
 
+// Programs as the verifier takes them; `loaded` must outlive them.
+[[nodiscard]] verify::Programs programs_of(const LoadedSchedule& loaded);
+
 // Opens the bytes of a schedule file, called `name` in messages, without decoding its programs: for
 // schedules too large to hold them all. Errors: as load_schedule().
 [[nodiscard]] Result<LoadedSchedule> open_schedule(std::string name,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/one_line.h"
+#include "base/try.h"
 #include "espalier/internal/base/assert.h"
 #include "planner/files/loaded_schedule.h"
 #include "planner/make/blocks.h"
@@ -25,7 +26,7 @@ class FilePrograms {
     if (keep) loaded_.programs.resize(nodes);
     for (buffered_ = 0; buffered_ < nodes; ++buffered_) {
       OwnedProgram& program = keep ? loaded_.programs[buffered_] : buffer_;
-      if (auto done = decode(loaded_, buffered_, program); !done) return done;
+      ESPALIER_TRY(decode(loaded_, buffered_, program));
     }
     return {};
   }
@@ -52,10 +53,9 @@ class FilePrograms {
 
 Result<FileVerdict> prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
                                    bool hop_by_hop, const ShowProgress& progress) {
-  auto opened = open_schedule(name, std::move(bytes), "");
-  if (!opened) return fail(opened.error());
-  const auto file = std::make_unique<FilePrograms>(*std::move(opened));
-  if (auto read = file->read(); !read) return fail(read.error());
+  ESPALIER_TRY_TO(auto opened, open_schedule(name, std::move(bytes), ""));
+  const auto file = std::make_unique<FilePrograms>(std::move(opened));
+  ESPALIER_TRY(file->read());
   const Program& first = file->program(0);
   verify::VerifyOptions options;
   options.links = hop_by_hop || program_nodes(first) > first.ranks;

@@ -4,6 +4,7 @@
 
 #include "base/one_line.h"
 #include "base/read_file.h"
+#include "base/try.h"
 #include "collectives/schedule/selection_file.h"
 #include "espalier/internal/base/assert.h"
 
@@ -56,21 +57,19 @@ Result<ScheduleSet> read_schedules(std::string name, std::vector<std::uint8_t> b
   const std::uint8_t* selection = file->selection(encoded);
   set.encoded.assign(selection, selection + encoded);
   for (std::uint32_t i = 0; i < file->schedules(); ++i) {
-    auto algorithm = check_member(set.name, *file, i);
-    if (!algorithm) return fail(algorithm.error());
+    ESPALIER_TRY_TO(auto algorithm, check_member(set.name, *file, i));
     std::size_t size = 0;
     const std::uint8_t* begin = file->bytes(i, size);
     set.members.push_back({"schedule " + std::to_string(i) + " of " + set.name,
-                           *std::move(algorithm), std::vector<std::uint8_t>(begin, begin + size)});
+                           std::move(algorithm), std::vector<std::uint8_t>(begin, begin + size)});
     show(progress, static_cast<double>(i) / file->schedules());
   }
   return set;
 }
 
 Result<ScheduleSet> read_schedules(const std::string& path, const ShowProgress& progress) {
-  const auto text = read_file(path, FileKind::kSchedule);
-  if (!text) return fail(text.error());
-  return read_schedules(path, std::vector<std::uint8_t>(text->begin(), text->end()), progress);
+  ESPALIER_TRY_TO(const auto text, read_file(path, FileKind::kSchedule));
+  return read_schedules(path, std::vector<std::uint8_t>(text.begin(), text.end()), progress);
 }
 
 Result<ChosenMember> choose_member(const ScheduleSet& set, const reference::ReferenceInput& what) {

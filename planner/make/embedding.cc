@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/one_line.h"
+#include "base/try.h"
 #include "espalier/collectives/embed/place.h"
 
 namespace espalier::planner {
@@ -54,9 +55,8 @@ Result<void> check(const topology::Embedding& embedding, const PlannedSchedule& 
   const AlgorithmEntry& entry = schedule.algorithm;
   const std::string who = "embedding " + quoted_name(embedding) + " is for ";
   if (embedding.topology != schedule.topology->spec()) {
-    const auto topology = topology::parse(embedding.topology);
-    if (!topology) return fail(topology.error());
-    return fail(who + "topology " + (*topology)->title() + "; expected one for " +
+    ESPALIER_TRY_TO(const auto topology, topology::parse(embedding.topology));
+    return fail(who + "topology " + topology->title() + "; expected one for " +
                 schedule.topology->title());
   }
   const std::string wanted = std::string(collective_name(entry.collective)) + " by " + entry.name;
@@ -93,10 +93,9 @@ Result<std::optional<topology::Embedding>> choose_embedding(const PlanRequest& r
                                                             const PlannedSchedule& schedule) {
   if (request.placement.kind == Placement::Kind::kBest) return best(request, schedule);
   if (request.placement.kind == Placement::Kind::kAsNumbered) return std::nullopt;
-  auto embedding = named(request.placement, schedule);
-  if (!embedding) return fail(embedding.error());
-  if (auto fits = check(*embedding, schedule); !fits) return fail(fits.error());
-  return *std::move(embedding);
+  ESPALIER_TRY_TO(auto embedding, named(request.placement, schedule));
+  ESPALIER_TRY(check(embedding, schedule));
+  return embedding;
 }
 
 }  // namespace espalier::planner

@@ -1,9 +1,8 @@
 #include "planner/make/plan.h"
 
-#include <algorithm>
-
 #include "base/counted.h"
 #include "base/digest.h"
+#include "base/try.h"
 #include "collectives/predict/block_rules.h"
 #include "collectives/schedule/excess_words.h"
 #include "collectives/schedule/selection.h"
@@ -52,9 +51,8 @@ Result<void> choose_parameters(const PlanRequest& request, PlannedSchedule& sche
 }
 
 Result<void> choose_places(const PlanRequest& request, PlannedSchedule& schedule) {
-  auto embedding = choose_embedding(request, schedule);
-  if (!embedding) return fail(embedding.error());
-  schedule.embedding = *std::move(embedding);
+  ESPALIER_TRY_TO(auto embedding, choose_embedding(request, schedule));
+  schedule.embedding = std::move(embedding);
   if (!schedule.embedding) return {};
   schedule.rank_at.resize(schedule.parameters.ranks);
   for (std::uint32_t rank = 0; rank < schedule.parameters.ranks; ++rank) {
@@ -96,11 +94,12 @@ Result<void> choose_nodes(PlannedSchedule& schedule) {
   }
   const bool by_groups = schedule.embedding && !schedule.embedding->groups.empty();
   // The error names the algorithm.
-  auto found = by_groups ? searched::fractional_mesh(*schedule.topology, schedule.parameters,
-                                                     *schedule.embedding)
-                         : entry.search->search(*schedule.topology, virtual_parameters(schedule));
-  if (!found) return fail(found.error());
-  schedule.found = *std::move(found);
+  ESPALIER_TRY_TO(
+      auto found,
+      by_groups
+          ? searched::fractional_mesh(*schedule.topology, schedule.parameters, *schedule.embedding)
+          : entry.search->search(*schedule.topology, virtual_parameters(schedule)));
+  schedule.found = std::move(found);
   schedule.nodes = static_cast<std::uint32_t>(schedule.found.size());
   if (!schedule.embedding || by_groups) return {};
   return check_placed(schedule, embed::place_all(schedule.embedding->node_of, schedule.found));
@@ -176,14 +175,11 @@ Result<void> lower_choice(PortModel ports, PlannedSchedule& schedule) {
   if (schedule.found.empty()) {
     schedule.found.resize(schedule.nodes);
     for (std::uint32_t node = 0; node < schedule.nodes; ++node) {
-      auto made = generate_here(schedule, node, schedule.found[node]);
-      if (!made) return made;
+      ESPALIER_TRY(generate_here(schedule, node, schedule.found[node]));
     }
   }
-  auto lowered =
-      lower::lower(*schedule.topology, schedule.parameters, ports, schedule.found, schedule.report);
-  if (!lowered) return fail(lowered.error());
-  schedule.found = *std::move(lowered);
+  ESPALIER_TRY_TO(schedule.found, lower::lower(*schedule.topology, schedule.parameters, ports,
+                                               schedule.found, schedule.report));
   schedule.nodes = static_cast<std::uint32_t>(schedule.found.size());
   return {};
 }
@@ -192,7 +188,7 @@ Result<void> lower_choice(PortModel ports, PlannedSchedule& schedule) {
 Result<void> check_window(const PlanRequest& request, const PlannedSchedule& schedule) {
   if (request.window == 0) return {};
   const auto first = std::make_unique<OwnedProgram>();
-  if (auto made = generate(schedule, 0, *first); !made) return made;
+  ESPALIER_TRY(generate(schedule, 0, *first));
   const bool fewer = first->window < schedule.parameters.window;
   if (fewer ? request.window_is_limit : first->window == schedule.parameters.window) return {};
   return fail("algorithm '" + schedule.algorithm.name + "' on " + schedule.topology->title() +
@@ -211,21 +207,21 @@ Result<PlannedSchedule> make_schedule(const PlanRequest& request) {
   schedule.parameters.root = request.root;
   schedule.parameters.topology_digest = request.topology->digest();
   schedule.parameters.host_limits = request.is_for_hosts;
-  if (auto done = choose_parameters(request, schedule); !done) return fail(done.error());
+  ESPALIER_TRY(choose_parameters(request, schedule));
   schedule.shape = request.topology->shape();
   set_shape(schedule.shape, schedule.parameters);
-  if (auto done = choose_places(request, schedule); !done) return fail(done.error());
-  if (auto done = choose_nodes(schedule); !done) return fail(done.error());
+  ESPALIER_TRY(choose_places(request, schedule));
+  ESPALIER_TRY(choose_nodes(schedule));
   if (request.is_hop_by_hop) {
-    if (auto done = lower_choice(request.ports, schedule); !done) return fail(done.error());
+    ESPALIER_TRY(lower_choice(request.ports, schedule));
   }
-  if (auto done = check_window(request, schedule); !done) return fail(done.error());
+  ESPALIER_TRY(check_window(request, schedule));
   return schedule;
 }
 
 Result<void> generate(const PlannedSchedule& schedule, std::uint32_t node, OwnedProgram& program) {
   if (schedule.found.empty()) {
-    if (auto made = generate_here(schedule, node, program); !made) return made;
+    ESPALIER_TRY(generate_here(schedule, node, program));
   } else {
     program = schedule.found.at(node);
   }
@@ -248,7 +244,7 @@ Result<std::vector<std::uint8_t>> compile(const PlannedSchedule& schedule,
                             schedule.nodes);
   auto program = std::make_unique<OwnedProgram>();
   for (std::uint32_t node = 0; node < schedule.nodes; ++node) {
-    if (auto made = generate(schedule, node, *program); !made) return fail(made.error());
+    ESPALIER_TRY(generate(schedule, node, *program));
     const Status status = writer.add(*program);
     if (status != Status::kOk) return cannot_do(schedule, status);
     show(progress, static_cast<double>(node) / schedule.nodes);

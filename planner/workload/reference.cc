@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/splitmix64.h"
+#include "base/try.h"
 #include "collectives/machine/affine.h"
 #include "espalier/internal/base/little_endian.h"
 
@@ -288,7 +289,7 @@ Result<void> check_whole_elements(const ReferenceInput& run) {
 }
 
 Result<void> check_supported(const ReferenceInput& run) {
-  if (auto whole = check_whole_elements(run); !whole) return whole;
+  ESPALIER_TRY(check_whole_elements(run));
   if (!combines(run.collective) || is_affine(run) || spread(run) >= 2) return {};
   return fail("a sum over " + counted(run.ranks, "rank") + " is not exact in " +
               type_name(run.op.type) + "; take a wider type");

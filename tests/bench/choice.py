@@ -6,7 +6,7 @@ choice.py record            puts the rows of both files into the page's record, 
 choice.py page              writes the page from the record as it is; with --check, the exit status is 1 if it is another one
 
 lab: 8 hosts, network namespaces with shaped links of 100 Mbit/s (lab.sh). tcp: 8 processes on this machine, over libfabric's tcp.
-`espalier measure` fits a model to the fabric, `espalier tune` adds what candidates take. With it `espalier explain` ranks the candidates of
+`espalier measure` fits a model to the fabric, and with --candidates adds what candidates take. With it `espalier explain` ranks the candidates of
 each collective and size, and all that are predicted to take at most twice the best time are run in turn, several times around. One process start is one sample of
 placements and connections, so each round starts them anew. The fastest of many is often one that was lucky, so it is run again, in turn
 with what `auto` takes; the comparison is of these runs.
@@ -83,7 +83,7 @@ def measure(fabric, only, model):
         if not model:
             model = folder / f"{fabric}.textproto"
             espalier("measure", *launch(fabric), *SHARED, "--receivers", "2,4,7", "-o", model)
-            espalier("tune", "--topology", f"complete:{HOSTS}", *launch(fabric), *SHARED, "--bytes", ",".join(map(str, TUNED)),
+            espalier("measure", "--candidates", f"complete:{HOSTS}", *launch(fabric), *SHARED, "--bytes", ",".join(map(str, TUNED)),
                      "--deadline", 20000, "--model", model, "-o", model)
         found = folder / f"choice-{fabric}.json"
         rows = json.loads(found.read_text())["rows"] if found.exists() and set(only) < set(COLLECTIVES) else []
@@ -138,7 +138,7 @@ def page(rows):
     text = f"""# What `auto` takes, measured
 
 Written by `tests/bench/choice.py record`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. The model is of
-`espalier measure`, tuned by `espalier tune` ([choosing.md](../choosing.md#tuned-by-runs)) with messages of {len(TUNED)} sizes:
+`espalier measure`, tuned by `--candidates` ([choosing.md](../choosing.md#tuned-by-runs)) with messages of {len(TUNED)} sizes:
 {", ".join(map(str, TUNED[:-1]))} and {TUNED[-1]} bytes, of all ranks' parts together.
 
 For each collective and size, all candidates that the model predicts to take at most {TWICE:g} times the best time were run in turn:

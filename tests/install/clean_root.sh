@@ -136,7 +136,7 @@ quietly use-commands in_root "$folder/use" sh -ec "cd /root
   $run /usr/bin/espalier compile --topology complete:4 --collective allreduce --algorithm two-tree -o a.esp
   $run /usr/bin/espalier run a.esp --provider tcp --bytes 65536 --op sum --type f32 ${run:+--node-binary /root/node}"'
   man espalier-compile | grep -q -- --topology
-  bash -c "source /usr/share/bash-completion/completions/espalier;
+  bash -c "espalier() { '"$run"' /usr/bin/espalier \"\$@\"; }; source /usr/share/bash-completion/completions/espalier;
     COMP_WORDS=(espalier com) COMP_CWORD=1; _espalier espalier
     [[ \" \${COMPREPLY[*]} \" == *\" compile \"* ]]"'
 

@@ -140,7 +140,7 @@ class Doctor(espalier.FolderTest):
 
 
 class Chosen(espalier.FolderTest):
-    """The provider of run, measure and tune, without --provider and with it."""
+    """The provider of run and measure, without --provider and with it."""
 
     def test_run(self):
         what = ["run", *espalier.what("complete:2", "broadcast", "chain"), "--bytes", "8"]
@@ -154,7 +154,7 @@ class Chosen(espalier.FolderTest):
 
     def test_contradictions(self):
         model = self.path / "m"
-        for command in (["run"], ["measure"], ["tune", "--topology", "complete:2", "--model", model, "-o", model]):
+        for command in (["run"], ["measure"], ["measure", "--candidates", "complete:2", "--model", model, "-o", model]):
             refusal = f'provider "shm": {SHM[0]}; expected {SHM[1].removeprefix("use ")}\n'
             for words, name, text in (
                     (("--provider", "verbs"), "tcp", 'espalier: FI_PROVIDER=tcp hides the provider "verbs" from libfabric; expected provider '

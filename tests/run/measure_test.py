@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""espalier measure and espalier tune on real processes, and predictions from their figures."""
+"""espalier measure, also with --candidates, on real processes, and predictions from their figures."""
 import unittest
 
 import espalier
@@ -41,20 +41,20 @@ class Measure(espalier.FolderTest):
             self.assertNotEqual(espalier.told("simulate", file, "--bytes", 100, "--model", model)["alpha"], 1e-6)
 
     def tune(self, *words):
-        return espalier.call("tune", "--node-binary", espalier.NODE, *words)
+        return self.measure("--candidates", *words)
 
     def test_tuned_models_make_auto_take_what_was_fastest(self):
         model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
         model.write_text('found_by: "a guess"\nlink { line { alpha_ps: 50000000 beta_fs_per_byte: 300000 } }\n')
-        where = ("--topology", "complete:4", "--model")
+        where = ("complete:4", "--model")
         short = ("--provider", "mem", "--rounds", 2, "--repeat", 2)
-        rows = espalier.told("tune", "--node-binary", espalier.NODE, *where, model, "-o", tuned, "--collective",
+        rows = espalier.told("measure", "--node-binary", espalier.NODE, "--candidates", *where, model, "-o", tuned, "--collective",
                              "allreduce,scatter,barrier", "--bytes", "4KiB,8", *short)
         self.assertEqual([(row["collective"], row["bytes"]) for row in rows],
                          [("allreduce", 8), ("allreduce", 4096), ("scatter", 8), ("scatter", 1024), ("barrier", 0)])
         for row in rows:
             size = [] if row["collective"] == "barrier" else ["--bytes", row["bytes"]]
-            explained = espalier.told("explain", *where, tuned, "--collective", row["collective"], *size)
+            explained = espalier.told("explain", "--topology", *where, tuned, "--collective", row["collective"], *size)
             self.assertTrue(explained["tuned"])
             found = {one["candidate"]: one["predicted_ps"] for one in explained["sizes"][0]["ranking"]}
             for one in row["candidates"]:
@@ -66,8 +66,8 @@ class Measure(espalier.FolderTest):
             rounding = {one["candidate"]: one["predicted_ps"] * 0.0005 + 1 for one in row["candidates"]}
             self.assertAlmostEqual(found[taken], found[best["candidate"]], delta=rounding[taken] + rounding[best["candidate"]])
         # The prediction of a run is that of the ranking.
-        run = self.right(*where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--provider", "mem")
-        explained = espalier.told("explain", *where, tuned, "--collective", "allreduce", "--bytes", "4KiB")
+        run = self.right("--topology", *where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--provider", "mem")
+        explained = espalier.told("explain", "--topology", *where, tuned, "--collective", "allreduce", "--bytes", "4KiB")
         self.assertAlmostEqual(run["runs"][0]["predicted_s"], explained["sizes"][0]["ranking"][0]["predicted_ps"] * 1e-12, delta=1e-9)
         # Tuned again, a collective has its new factors, and the others keep theirs.
         again = self.tune(*where, tuned, "-o", tuned, "--collective", "scatter", "--bytes", "64", *short)
@@ -82,26 +82,29 @@ class Measure(espalier.FolderTest):
         model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
         model.write_text("link { line { alpha_ps: 50000000 beta_fs_per_byte: 300000 } }\n")
         for topology in ("mesh:2x2", "hosts:2x2", "crossbar:2x2", "fattree:k=2,h=2,c=1"):
-            where = ("--topology", topology, "--collective", "allgather", "--bytes")
+            where = (topology, "--collective", "allgather", "--bytes")
             done = self.tune(*where, 32, "--model", model, "-o", tuned, "--provider", "mem", "--rounds", 1, "--repeat", 1)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f'topology: "{topology}"', tuned.read_text())
-            self.assertIn("and tuned by runs", espalier.call("explain", *where, 8, "--model", tuned).stdout)
+            self.assertIn("and tuned by runs", espalier.call("explain", "--topology", *where, 8, "--model", tuned).stdout)
         self.assertIn('candidate: "leaf"', tuned.read_text())  # whose routers are nodes, too
 
     def test_refused_tuning_writes_nothing(self):
         model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
         model.write_text("link { line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 } }\n")
-        words = ("--topology", "complete:4", "--model", model, "-o", tuned)
+        words = ("complete:4", "--model", model, "-o", tuned)
         self.refused(self.tune(*words[:-2]), "--output")
-        self.refused(self.tune(*words[:2], *words[4:]), "--model")
+        self.refused(self.tune(words[0], *words[3:]), "--model")
+        self.refused(self.measure(*words[1:]), "--model applies only to --candidates")
+        self.refused(self.tune(*words, "--receivers", 2), "--receivers excludes --candidates")
+        self.refused(espalier.call("tune"), "espalier measure --candidates")
         self.refused(self.tune(*words, "--collective", "sum"), "'sum'")
         self.refused(self.tune(*words, "--collective", "scan,scan"), "twice")
         self.refused(self.tune(*words, "--bytes", "many"), "many")
         self.refused(self.tune(*words, "--provider", "carrier-pigeon"), "carrier-pigeon")
         self.refused(self.tune(*words, "--ranks-per-host", 4), "--model with cores")
-        self.refused(self.tune("--topology", "circle:4", *words[2:]), "circle:4")
-        self.refused(self.tune(*words[:4], "-o", self.path / "no" / "model"), "no/model")
+        self.refused(self.tune("circle:4", *words[1:]), "circle:4")
+        self.refused(self.tune(*words[:3], "-o", self.path / "no" / "model"), "no/model")
         self.assertFalse(tuned.exists())
 
     def test_refusals(self):

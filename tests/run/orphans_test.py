@@ -36,7 +36,7 @@ RUN_WORDS = ["run", "--collective", "allreduce", "--algorithm", "two-tree", "--b
              "--node-binary", NODE, "--topology"]
 RUN = [*RUN_WORDS, "complete:8"]
 MEASURE = ["measure", "--receivers", "2,4", "--repeat", "1000", "--node-binary", NODE]
-TUNE = ["tune", "--topology", "complete:8", "--model", "DEVICES/model", "--collective", "allreduce", "--rounds", "1000", "--node-binary",
+TUNE = ["measure", "--candidates", "complete:8", "--model", "DEVICES/model", "--collective", "allreduce", "--rounds", "1000", "--node-binary",
         NODE, "-o", "DEVICES/tuned"]
 # The process of the prefix is not the node's in "child"; the node leaves the process group in "session".
 KINDS = {

@@ -85,16 +85,24 @@ Result<void> Keeper::start() {
   return fail(std::string("cannot start a process: ") + std::strerror(failure));
 }
 
-bool Keeper::enter() const {
+pid_t Keeper::fork_group() const {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child > 0) setpgid(child, child);  // by parent and child, as either may run first
+  if (child != 0) return child;
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   const pid_t group = getpid();
-  return write(pipe_, &group, sizeof group) == sizeof group;
+  // The keeper reads every entry, because it acts only once all have closed the pipe.
+  const bool is_entered = write(pipe_, &group, sizeof group) == sizeof group;
+  if (!is_entered || getppid() != parent) _exit(127);
+  return 0;
 }
 
 void Keeper::stop() {
   if (process_ > 0) {
     kill(process_, SIGKILL);
-    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
   }
   if (pipe_ >= 0) close(pipe_);
   process_ = -1;

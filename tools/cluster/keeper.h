@@ -23,10 +23,9 @@ class Keeper {
   ~Keeper() { stop(); }
   // Call before the first node is forked. Error: the system's reason.
   [[nodiscard]] Result<void> start();
-  // For a forked process that leads a group of its own: enters the group. The keeper reads every
-  // entry, because it acts only once the launcher and all callers of enter() have closed the pipe.
-  // Returns false if the keeper is gone.
-  [[nodiscard]] bool enter() const;
+  // Forks a process that leads a group of its own, which the keeper knows, and that is killed once
+  // this thread ends. Returns as fork().
+  [[nodiscard]] pid_t fork_group() const;
   // Ends the keeper. The groups stay.
   void stop();
 

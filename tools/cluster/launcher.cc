@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,9 +17,11 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/command_line.h"
 #include "base/counted.h"
 #include "base/process/open_files.h"
 #include "base/process/system_error.h"
+#include "base/try.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::cluster {
@@ -76,11 +77,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
 // gets SIGTERM inside fi_getinfo() can hang: a library there calls exit(), and libfabric's
 // destructor then waits for a lock that the interrupted call holds.
 [[noreturn]] void become_node(const std::vector<std::string>& command,
-                              const std::vector<int>& channels, pid_t parent,
-                              const Keeper& keeper) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent || !keeper.enter()) _exit(1);
+                              const std::vector<int>& channels) {
   for (const int channel : channels) fcntl(channel, F_SETFD, 0);
   std::vector<char*> words;
   words.reserve(command.size() + 1);
@@ -97,17 +94,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
 }  // namespace
 
 std::string expand_template(const std::string& text, std::uint32_t node) {
-  std::string expanded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
-    if (text[i] == '%' && (next == 'r' || next == 'n')) {
-      expanded += std::to_string(node + (next == 'n' ? 1 : 0));
-      ++i;
-    } else {
-      expanded += text[i];
-    }
-  }
-  return expanded;
+  return with_node_number(with_node_number(text, node), node + 1, "%n");
 }
 
 void SharedMemory::swap(SharedMemory& other) {
@@ -159,13 +146,11 @@ Result<void> NodeProcesses::start(const LaunchOptions& options) {
 
 Result<void> NodeProcesses::start_processes() {
   const std::uint64_t files = kOwnFiles + kFilesPerNode * options_.nodes;
-  if (auto allowed = allow_open_files(files, counted(options_.nodes, "node")); !allowed) {
-    return allowed;
-  }
-  if (auto kept = keeper_.start(); !kept) return kept;
+  ESPALIER_TRY(allow_open_files(files, counted(options_.nodes, "node")));
+  ESPALIER_TRY(keeper_.start());
   for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
-    if (auto going_on = signals_.check(); !going_on) return going_on;
-    if (auto spawned = spawn(first, process_end(first)); !spawned) return spawned;
+    ESPALIER_TRY(signals_.check());
+    ESPALIER_TRY(spawn(first, process_end(first)));
   }
   return {};
 }
@@ -197,9 +182,8 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
   }
   const std::string start = expand_template(options_.commands[first], first);
   const std::vector<std::string> command = node_command(options_, first, start, theirs, comes_back);
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) become_node(command, theirs, parent, keeper_);
+  const pid_t child = keeper_.fork_group();
+  if (child == 0) become_node(command, theirs);
   const int failure = errno;
   for (const int channel : theirs) close(channel);
   for (std::uint32_t node = first; node < end; ++node) {
@@ -212,7 +196,6 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
   if (child < 0) {
     return fail(std::string("cannot start a process: ") + system_error_text(failure));
   }
-  setpgid(child, child);  // by parent and child, as either may run first
   return {};
 }
 
@@ -241,8 +224,8 @@ Result<void> NodeProcesses::check_releases() const {
 }
 
 Result<void> NodeProcesses::wire_up() {
-  if (auto greeted = await(Member::State::kHello); !greeted) return greeted;
-  if (auto alike = check_releases(); !alike) return alike;
+  ESPALIER_TRY(await(Member::State::kHello));
+  ESPALIER_TRY(check_releases());
   std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const Member& member : members_) {
     const control::Hello& hello = member.hello;
@@ -317,13 +300,13 @@ Result<void> NodeProcesses::check_left_out(std::uint32_t node) const {
 }
 
 Result<void> NodeProcesses::come_back(std::uint32_t node) {
-  if (auto left_out = check_left_out(node); !left_out) return left_out;
+  ESPALIER_TRY(check_left_out(node));
   Member& member = members_[node];
   if (member.channel >= 0) close(member.channel);
   end_groups({processes_[member.process].child});
   const control::Memory layout = member.memory.layout();
   member = Member{};
-  if (auto spawned = spawn(node, node + 1, true); !spawned) return spawned;
+  ESPALIER_TRY(spawn(node, node + 1, true));
   for (std::uint32_t other = 0; other < members_.size(); ++other) {
     if (other == node) continue;
     members_[other].state = Member::State::kStarting;
@@ -331,7 +314,7 @@ Result<void> NodeProcesses::come_back(std::uint32_t node) {
       lose(members_[other]);
     }
   }
-  if (auto wired = wire_up(); !wired) return wired;
+  ESPALIER_TRY(wire_up());
   for (Member& other : members_) other.state = Member::State::kMapped;
   auto given = give_memory(node, layout.input_bytes, layout.output_bytes, layout.events);
   if (given) given = await_memory();
@@ -382,8 +365,7 @@ void NodeProcesses::end() {
   keeper_.stop();
   for (const pid_t child : groups) {
     kill(child, SIGKILL);  // it may have left its group
-    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
   }
   processes_.clear();
   members_.clear();

@@ -1,7 +1,6 @@
 // The launcher's waits: receiving from nodes, and declaring them failed.
 
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/one_line.h"
+#include "base/try.h"
 #include "tools/cluster/launcher.h"
 
 namespace espalier::cluster {
@@ -132,7 +132,7 @@ Result<void> NodeProcesses::await(Member::State state) {
       options_.progress(static_cast<double>(half_steps) / static_cast<double>(2 * members_.size()));
     }
     if (all) return {};
-    if (auto heard = listen(until); !heard) return heard;
+    ESPALIER_TRY(listen(until));
   }
 }
 
@@ -151,7 +151,7 @@ Result<void> NodeProcesses::listen(std::uint64_t until_ns) {
   const std::uint64_t wait = until_ns <= now ? 0 : std::min(until_ns - now, kListen);
   const int timeout = static_cast<int>((wait + 999'999) / 1'000'000);
   const int ready = poll(entries.data(), entries.size(), timeout);
-  if (auto going_on = signals_.check(); !going_on) return going_on;
+  ESPALIER_TRY(signals_.check());
   for (std::size_t i = 0; ready > 0 && i < entries.size(); ++i) {
     if (entries[i].revents != 0) take_packet(*behind[i]);
   }
@@ -329,7 +329,7 @@ Result<void> NodeProcesses::await_reports() {
       const std::uint64_t due_ns = first_run_ns_ + std::uint64_t{next.after_ms} * 1'000'000;
       until = std::min(until, clock_.of(due_ns));
     }
-    if (auto heard = listen(until); !heard) return heard;
+    ESPALIER_TRY(listen(until));
   }
 }
 
@@ -350,7 +350,7 @@ Result<bool> NodeProcesses::run(control::RunRequest order, const Late& late) {
       member.heard_ns = member.moved_ns = clock_.of(start_ns);
     }
   }
-  if (auto reported = await_reports(); !reported) return fail(reported.error());
+  ESPALIER_TRY(await_reports());
   for (const Member& member : members_) {
     if (member.state != Member::State::kReported || member.report.status != Status::kOk) {
       return false;

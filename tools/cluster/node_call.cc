@@ -54,8 +54,7 @@ NodeAnswer ask_node(const std::string& node_binary, const std::vector<std::strin
     if (size > 0) answer.text.append(part, static_cast<std::size_t>(size));
   }
   close(ends[0]);
-  while (waitpid(child, &answer.status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &answer.status, 0) < 0 && errno == EINTR) continue;
   return answer;
 }
 

@@ -2,7 +2,6 @@
 // Asking espalier-node, which alone is linked with libfabric: that is slow to start. Host only.
 
 #include <string>
-#include <vector>
 
 #include "hal/fabric/provider_list.h"
 

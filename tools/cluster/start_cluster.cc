@@ -72,11 +72,21 @@ int bind_status(const std::string& text, bool here) {
 
 }  // namespace
 
-void add_provider_option(Command command, cluster::LaunchOptions& options) {
+void add_node_options(Command command, cluster::LaunchOptions& options) {
   options.provider.clear();
   command.text("--provider", options.provider,
                "The provider: tcp, mem or another that 'espalier doctor' finds; default: "
                "the one that FI_PROVIDER names, otherwise tcp");
+  command.number("--deadline", options.deadline_ms, 10, 3'600'000,
+                 "How long an awaited link may stay silent before it is declared dead, ms; nodes "
+                 "end within twice this time");
+  command.text("--node-binary", options.node_binary, "espalier-node; default: beside espalier");
+}
+
+void add_place_options(Command command, cluster::LaunchOptions& options) {
+  command.text("--launch-prefix", options.prefix,
+               "Prefix for each process's command; %r is its first node, %n is %r + 1");
+  command.text("--address", options.address, "IP that each process binds; %r and %n as above");
 }
 
 void find_node(cluster::LaunchOptions& options) {
@@ -147,7 +157,7 @@ void start_cluster(cluster::LaunchOptions options,
     options.schedules.push_back(files.emplace_back(bytes).path());
   }
   Progress progress("starting nodes");
-  options.progress = [&progress](double done) { progress.show(done); };
+  options.progress = progress.function();
   const auto started = cluster.start(options);
   if (started) return;
   if (cluster.is_refused()) bad_input(one_line(started.error().message));

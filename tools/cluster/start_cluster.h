@@ -10,8 +10,11 @@
 
 namespace espalier::tools {
 
-// Adds --provider, and empties options.provider: find_node() sets it if the user does not.
-void add_provider_option(Command command, cluster::LaunchOptions& options);
+// Adds --provider, --deadline and --node-binary. Empties options.provider: find_node() sets it if
+// the user does not.
+void add_node_options(Command command, cluster::LaunchOptions& options);
+// Adds --launch-prefix and --address.
+void add_place_options(Command command, cluster::LaunchOptions& options);
 
 // Completes `options.node_binary` (find_node_binary()) and `options.provider`
 // (ofi::choose_provider() with FI_PROVIDER). Throws Failure (bad input) if there is no such node,

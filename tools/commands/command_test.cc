@@ -1,7 +1,6 @@
 // The command from outside: exit status, one line on stderr, nothing half written.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tests/whole.h"
@@ -11,115 +10,99 @@ namespace espalier {
 namespace {
 
 TEST_F(Command, RefusesWrongUse) {
-  for (const Refusal& row : {
-           Refusal{"", "no command; see 'espalier --help'"},
-           Refusal{"frobnicate",
-                   "unknown command 'frobnicate'; 'espalier --help' lists the commands"},
-           Refusal{"simulte", "unknown command 'simulte'; the nearest is 'simulate'"},
-           Refusal{"image chek",
-                   "unknown command 'chek'; the nearest is 'check'; 'espalier image "},
-           Refusal{"image", "no command; see 'espalier image --help'"},
-           Refusal{"list --formt json", "unknown option '--formt'; the nearest is '--format'"},
-           Refusal{"list --format json --format text",
-                   "--format is given 2 times; expected it once"},
-           Refusal{"list --embeddings --embeddings", "--embeddings is given 2 times"},
-           Refusal{"list --embeddings=no", "--embeddings is a flag; expected no value"},
-           Refusal{"topology ''", "topology is empty; expected a value"},
-           Refusal{"--frobnicate", "--frobnicate"},
-           Refusal{"list --frobnicate", "--frobnicate"},
-           Refusal{"list --format xml", "unknown --format 'xml'; expected text or json"},
-           Refusal{"topology", "topology is required"},
-           Refusal{"compile", "required"},
-           Refusal{"compile --topology complete:4 --collective broadcast --algorithm chain",
-                   "--output is required"},
-           Refusal{"verify", "nothing to verify; expected a schedule file, or --topology"},
-           Refusal{"verify --topology complete:4", "nothing to verify"},
-           Refusal{"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
-           Refusal{"verify x --lambda 2", "'x' names its own collective"},
-           Refusal{"simulate x", "cannot read 'x'"},
-           Refusal{"verify x --root 1", "'x' names its own collective"},
-           Refusal{"verify x --algorithm chain", "'x' names its own collective"},
-           Refusal{"show a b", "b"},
-       }) {
-    expect_refused(row.arguments, row.words);
-  }
+  expect_refused(
+      "", {{"", "no command; see 'espalier --help'"},
+           {"frobnicate", "unknown command 'frobnicate'; 'espalier --help' lists the commands"},
+           {"simulte", "unknown command 'simulte'; the nearest is 'simulate'"},
+           {"image chek", "unknown command 'chek'; the nearest is 'check'; 'espalier image "},
+           {"image", "no command; see 'espalier image --help'"},
+           {"list --formt json", "unknown option '--formt'; the nearest is '--format'"},
+           {"list --format json --format text", "--format is given 2 times; expected it once"},
+           {"list --embeddings --embeddings", "--embeddings is given 2 times"},
+           {"list --embeddings=no", "--embeddings is a flag; expected no value"},
+           {"topology ''", "topology is empty; expected a value"},
+           {"--frobnicate", "--frobnicate"},
+           {"list --frobnicate", "--frobnicate"},
+           {"list --format xml", "unknown --format 'xml'; expected text or json"},
+           {"topology", "topology is required"},
+           {"compile", "required"},
+           {"compile --topology complete:4 --collective broadcast --algorithm chain",
+            "--output is required"},
+           {"verify", "nothing to verify; expected a schedule file, or --topology"},
+           {"verify --topology complete:4", "nothing to verify"},
+           {"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
+           {"verify x --lambda 2", "'x' names its own collective"},
+           {"simulate x", "cannot read 'x'"},
+           {"verify x --root 1", "'x' names its own collective"},
+           {"verify x --algorithm chain", "'x' names its own collective"},
+           {"show a b", "b"}});
 }
 
 TEST_F(Command, RefusesWrongTopologies) {
-  for (const Refusal& row : {
-           Refusal{"rung:4",
-                   "unknown topology 'rung:4'; expected complete:N, mesh:RxC, mesh:AxBxC, "
-                   "torus:RxC, "},
-           Refusal{"torus:4", "'x' is missing"},
-           Refusal{"hypercube:0", "the number of dimensions is 0"},
-           Refusal{"dragonfly:5x2", "expected dragonfly:GxAxP with G groups of A routers of P"},
-           Refusal{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
-           Refusal{"mesh:4", "'x' is missing"},
-           Refusal{"mesh:4x4y", "unexpected 'y'"},
-           Refusal{"complete:0", "the number of ranks is 0"},
-           Refusal{"complete:99999999999", "too large"},
-           Refusal{"fattree:k=4,h=2", "',c=' is missing"},
-           Refusal{"fattree:k=4x3,h=3", "h is not the number of arities, 2"},
-           Refusal{"'a\nb'", "unknown topology 'a\\x0ab'"},
-       }) {
-    expect_refused(std::string("topology ") + row.arguments, row.words);
-    expect_refused(
-        std::string("compile --collective broadcast --algorithm chain -o x --topology ") +
-            row.arguments,
-        row.words);
+  for (const std::string command :
+       {"topology ", "compile --collective broadcast --algorithm chain -o x --topology "}) {
+    expect_refused(command,
+                   {{"rung:4",
+                     "unknown topology 'rung:4'; expected complete:N, mesh:RxC, mesh:AxBxC, "
+                     "torus:RxC, "},
+                    {"torus:4", "'x' is missing"},
+                    {"hypercube:0", "the number of dimensions is 0"},
+                    {"dragonfly:5x2", "expected dragonfly:GxAxP with G groups of A routers of P"},
+                    {"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
+                    {"mesh:4", "'x' is missing"},
+                    {"mesh:4x4y", "unexpected 'y'"},
+                    {"complete:0", "the number of ranks is 0"},
+                    {"complete:99999999999", "too large"},
+                    {"fattree:k=4,h=2", "',c=' is missing"},
+                    {"fattree:k=4x3,h=3", "h is not the number of arities, 2"},
+                    {"'a\nb'", "unknown topology 'a\\x0ab'"}});
   }
 }
 
 TEST_F(Command, RefusesWhatCannotBeCompiled) {
   const std::string on_four = "compile --topology complete:4 -o x ";
-  for (const Refusal& row : {
-           Refusal{
-               "--collective scattering --algorithm chain",
-               "unknown collective 'scattering'; expected broadcast, reduce, allreduce, scan, "},
-           Refusal{"--collective broadcast --algorithm rung",
-                   "unknown algorithm 'rung' for broadcast; expected binomial, "},
-           Refusal{"--collective allreduce --algorithm binomial",
-                   "algorithm 'binomial' cannot do allreduce; expected chain, two-tree, "
-                   "two-tree-simplex, recursive-doubling, combine, "},
-           Refusal{
-               "--collective allgather --algorithm leaf",
-               "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "
-               "not for complete:4"},
-           Refusal{
-               "--collective broadcast --algorithm crossbar-a",
-               "algorithm 'crossbar-a' of broadcast is for crossbar:AxB[xC..], not for complete:4"},
-           Refusal{"--collective broadcast --algorithm chain --run-length 2",
-                   "--run-length is no parameter of algorithm 'chain'; 'espalier list'"},
-           Refusal{"--collective broadcast --algorithm lambda-tree --run-length 2",
-                   "'lambda-tree', which takes --lambda"},
-           Refusal{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
-           Refusal{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
-           Refusal{"--collective broadcast --algorithm chain --radix 3",
-                   "--radix is no parameter of algorithm 'chain'; 'espalier list'"},
-           Refusal{"--collective broadcast --algorithm knomial --run-length 3",
-                   "'knomial', which takes --radix or --lambda"},
-           Refusal{"--collective broadcast --algorithm knomial --radix 1",
-                   "--radix '1' is not a whole number from 2 to 129"},
-           Refusal{"--collective broadcast --algorithm knomial --radix 130", "from 2 to 129"},
-           Refusal{"--collective broadcast --algorithm binomial --radix 2",
-                   "--radix is no parameter of algorithm 'binomial'"},
-           Refusal{"--collective broadcast --algorithm fractional --run-length 0",
-                   "--run-length '0' is not a whole"},
-           Refusal{"--collective broadcast --algorithm chain --window 0",
-                   "--window '0' is not a whole"},
-           Refusal{"--collective broadcast --algorithm chain --root 4",
-                   "--root on complete:4: '4' is not a whole number from 0 to 3"},
-           Refusal{"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
-           Refusal{"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
-           Refusal{"--collective broadcast --algorithm two-tree-mirror",
-                   "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0: its "
-                   "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
-           Refusal{"--collective reduce --algorithm two-tree-mirror --root 3",
-                   "algorithm 'two-tree-mirror' cannot do reduce on complete:4 with root 3: its "
-                   "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
-       }) {
-    expect_refused(on_four + row.arguments, row.words);
-  }
+  expect_refused(
+      on_four,
+      {{"--collective scattering --algorithm chain",
+        "unknown collective 'scattering'; expected broadcast, reduce, allreduce, scan, "},
+       {"--collective broadcast --algorithm rung",
+        "unknown algorithm 'rung' for broadcast; expected binomial, "},
+       {"--collective allreduce --algorithm binomial",
+        "algorithm 'binomial' cannot do allreduce; expected chain, two-tree, "
+        "two-tree-simplex, recursive-doubling, combine, "},
+       {"--collective allgather --algorithm leaf",
+        "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "
+        "not for complete:4"},
+       {"--collective broadcast --algorithm crossbar-a",
+        "algorithm 'crossbar-a' of broadcast is for crossbar:AxB[xC..], not for complete:4"},
+       {"--collective broadcast --algorithm chain --run-length 2",
+        "--run-length is no parameter of algorithm 'chain'; 'espalier list'"},
+       {"--collective broadcast --algorithm lambda-tree --run-length 2",
+        "'lambda-tree', which takes --lambda"},
+       {"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
+       {"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
+       {"--collective broadcast --algorithm chain --radix 3",
+        "--radix is no parameter of algorithm 'chain'; 'espalier list'"},
+       {"--collective broadcast --algorithm knomial --run-length 3",
+        "'knomial', which takes --radix or --lambda"},
+       {"--collective broadcast --algorithm knomial --radix 1",
+        "--radix '1' is not a whole number from 2 to 129"},
+       {"--collective broadcast --algorithm knomial --radix 130", "from 2 to 129"},
+       {"--collective broadcast --algorithm binomial --radix 2",
+        "--radix is no parameter of algorithm 'binomial'"},
+       {"--collective broadcast --algorithm fractional --run-length 0",
+        "--run-length '0' is not a whole"},
+       {"--collective broadcast --algorithm chain --window 0", "--window '0' is not a whole"},
+       {"--collective broadcast --algorithm chain --root 4",
+        "--root on complete:4: '4' is not a whole number from 0 to 3"},
+       {"--collective broadcast --algorithm chain --root -1", "from 0 to 3"},
+       {"--collective broadcast --algorithm chain --root one", "from 0 to 3"},
+       {"--collective broadcast --algorithm two-tree-mirror",
+        "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0: its "
+        "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
+       {"--collective reduce --algorithm two-tree-mirror --root 3",
+        "algorithm 'two-tree-mirror' cannot do reduce on complete:4 with root 3: its "
+        "mirrored trees need an odd number of ranks, not 4; expected two-tree"}});
 }
 
 TEST_F(Command, RefusesWhatIsTooLargeToCompile) {
@@ -153,28 +136,25 @@ TEST_F(Command, RefusesWhatIsTooLargeToCompile) {
 
 TEST_F(Command, RefusesRatios) {
   const std::string on_four = "compile --topology complete:4 -o x ";
-  for (const Refusal& row : {
-           Refusal{"--collective broadcast --algorithm lambda-tree --ratio 3/5",
-                   "--ratio is no parameter of algorithm 'lambda-tree', which takes --lambda"},
-           Refusal{"--collective broadcast --algorithm alpha-table --ratio 3/5",
-                   "--ratio is no parameter of algorithm 'alpha-table', which takes --lambda"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --radix 3",
-                   "'alpha-tree', which takes --lambda or --ratio"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 3/3", "from 1 to 2"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0/3", "from 1 to 2"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 3/", "below 1): ''"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 1/1", "from 2 to"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 1.5",
-                   "--ratio '1.5' (A/B or a decimal, above 0 and below 1): expected a fraction "
-                   "such as 3/5, or a decimal such as 0.6 with at most 9 digits"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0.0", "from 1 to 9"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0.1234567891",
-                   "at most 9 digits"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 1", "a decimal such as"},
-           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0.6x", "from 1 to 99"},
-       }) {
-    expect_refused(on_four + row.arguments, row.words);
-  }
+  expect_refused(
+      on_four,
+      {{"--collective broadcast --algorithm lambda-tree --ratio 3/5",
+        "--ratio is no parameter of algorithm 'lambda-tree', which takes --lambda"},
+       {"--collective broadcast --algorithm alpha-table --ratio 3/5",
+        "--ratio is no parameter of algorithm 'alpha-table', which takes --lambda"},
+       {"--collective broadcast --algorithm alpha-tree --radix 3",
+        "'alpha-tree', which takes --lambda or --ratio"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 3/3", "from 1 to 2"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 0/3", "from 1 to 2"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 3/", "below 1): ''"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 1/1", "from 2 to"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 1.5",
+        "--ratio '1.5' (A/B or a decimal, above 0 and below 1): expected a fraction "
+        "such as 3/5, or a decimal such as 0.6 with at most 9 digits"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 0.0", "from 1 to 9"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 0.1234567891", "at most 9 digits"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 1", "a decimal such as"},
+       {"--collective broadcast --algorithm alpha-tree --ratio 0.6x", "from 1 to 99"}});
   for (const char* ratio : {"0.00001", "0.999"}) {
     expect_refused(
         std::string("compile --topology complete:20000 --collective broadcast --algorithm "
@@ -204,10 +184,10 @@ TEST_F(Command, VerifiesWhatItCompiles) {
       "compile --topology fattree:k=2,h=2,c=2,3 --collective allgather --algorithm leaf -o x";
   const CommandResult proven = run(what);
   EXPECT_EQ(proven.status, 0) << proven.err;
-  EXPECT_NE(proven.out.find("\nproven for every N\n"), std::string::npos) << proven.out;
+  EXPECT_PRED2(contains, proven.out, "\nproven for every N\n");
   const CommandResult unproven = run(what + " --no-verify");
-  EXPECT_NE(unproven.out.find("\nnot verified\n"), std::string::npos) << unproven.out;
-  const auto json = nlohmann::json::parse(run(what + " --format json").out);
+  EXPECT_PRED2(contains, unproven.out, "\nnot verified\n");
+  const auto json = json_of(what);
   EXPECT_EQ(json["verified"], true);
   EXPECT_EQ(json["proven_for"], "every N");
   EXPECT_EQ(nlohmann::json::parse(run(what + " --no-verify --format json").out)["verified"], false);
@@ -279,50 +259,40 @@ TEST_F(Command, TakesTopologiesFromFiles) {
         std::string("topology file:moved --svg triangle.svg")}) {
     const CommandResult result = run(good);
     EXPECT_EQ(result.status, 0) << good << ": " << result.err;
-    EXPECT_NE(result.out.find("triangle"), std::string::npos) << good << ": " << result.out;
+    EXPECT_PRED2(contains, result.out, "triangle") << good;
   }
-  EXPECT_NE(read(directory_ / "triangle.svg").find("3 ranks, 6 links"), std::string::npos);
-  const auto printed = nlohmann::json::parse(run("topology file:moved --format json").out);
+  EXPECT_PRED2(contains, read(directory_ / "triangle.svg"), "3 ranks, 6 links");
+  const auto printed = json_of("topology file:moved");
   EXPECT_EQ(printed["topology"], spec);
 }
 
 TEST_F(Command, RefusesNumbersOutOfRange) {
   compile("good", "complete:3");
   compile("sum", "complete:3", "reduce", "chain");
-  for (const Refusal& row : {
-           Refusal{"show good --rank 3", "--rank '3' is not a whole number from 0 to 2"},
-           Refusal{"show good --rank -1", "--rank '-1' is not a whole number from 0 to 2"},
-           Refusal{"show good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
-           Refusal{"show good --blocks 1e3", "--blocks '1e3' is not a whole number"},
-           Refusal{"verify good --blocks 0",
-                   "--blocks '0' is not a whole number from 1 to 1000000"},
-           Refusal{"simulate good --bytes -1", "--bytes '-1' is not a number of bytes from 0 to "},
-           Refusal{"simulate good --bytes 1.5", "--bytes '1.5' is not a whole number of bytes"},
-           Refusal{"simulate good --bytes 99999999999999999999",
-                   "--bytes '99999999999999999999' is"},
-           Refusal{"simulate good --bytes 1TiB",
-                   "--bytes '1TiB' is not a number of bytes from 0 to "},
-           Refusal{"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
-           Refusal{"simulate good --bytes 8 --alpha -1",
-                   "--alpha '-1' is not a number from 0 to 1e+06"},
-           Refusal{"simulate good --bytes 8 --beta nan",
-                   "--beta 'nan' is not a number from 0 to 1"},
-           Refusal{"simulate good --bytes 8 --jitter -1",
-                   "--jitter '-1' is not a number from 0 to 1000"},
-           Refusal{"simulate good --bytes 8 --link-jitter 1e9", "is not a number from 0 to 1000"},
-           Refusal{"simulate good --bytes 8 --node-jitter inf", "is not a number from 0 to 1000"},
-           Refusal{"simulate good --bytes 8 --switching worm",
-                   "unknown --switching 'worm'; expected cut-through"},
-           Refusal{"simulate good --bytes 8 --alpha fast", "--alpha"},
-           Refusal{"simulate sum --bytes 5",
-                   "5 bytes are no whole number of f32; expected a multiple"},
-           Refusal{"simulate sum --bytes 8 --op average", "unknown operator 'average'"},
-           Refusal{"simulate sum --bytes 8 --type i33", "unknown type 'i33'"},
-           Refusal{"simulate good", "no --bytes; expected the size of the message"},
-           Refusal{"simulate good --bytes 8 --model none", "cannot read 'none'"},
-       }) {
-    expect_refused(row.arguments, row.words);
-  }
+  expect_refused(
+      "", {{"show good --rank 3", "--rank '3' is not a whole number from 0 to 2"},
+           {"show good --rank -1", "--rank '-1' is not a whole number from 0 to 2"},
+           {"show good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
+           {"show good --blocks 1e3", "--blocks '1e3' is not a whole number"},
+           {"verify good --blocks 0", "--blocks '0' is not a whole number from 1 to 1000000"},
+           {"simulate good --bytes -1", "--bytes '-1' is not a number of bytes from 0 to "},
+           {"simulate good --bytes 1.5", "--bytes '1.5' is not a whole number of bytes"},
+           {"simulate good --bytes 99999999999999999999", "--bytes '99999999999999999999' is"},
+           {"simulate good --bytes 1TiB", "--bytes '1TiB' is not a number of bytes from 0 to "},
+           {"simulate good --bytes 1024GiB", "MB are available here; expected fewer"},
+           {"simulate good --bytes 8 --alpha -1", "--alpha '-1' is not a number from 0 to 1e+06"},
+           {"simulate good --bytes 8 --beta nan", "--beta 'nan' is not a number from 0 to 1"},
+           {"simulate good --bytes 8 --jitter -1", "--jitter '-1' is not a number from 0 to 1000"},
+           {"simulate good --bytes 8 --link-jitter 1e9", "is not a number from 0 to 1000"},
+           {"simulate good --bytes 8 --node-jitter inf", "is not a number from 0 to 1000"},
+           {"simulate good --bytes 8 --switching worm",
+            "unknown --switching 'worm'; expected cut-through"},
+           {"simulate good --bytes 8 --alpha fast", "--alpha"},
+           {"simulate sum --bytes 5", "5 bytes are no whole number of f32; expected a multiple"},
+           {"simulate sum --bytes 8 --op average", "unknown operator 'average'"},
+           {"simulate sum --bytes 8 --type i33", "unknown type 'i33'"},
+           {"simulate good", "no --bytes; expected the size of the message"},
+           {"simulate good --bytes 8 --model none", "cannot read 'none'"}});
 }
 
 // Units as nccl-tests and dd have them: K is 1024, KB is 1000.
@@ -347,7 +317,7 @@ TEST_F(Command, TakesBytesWithUnits) {
 // `list` and the refusal say how long a run may be, and a run that long compiles.
 TEST_F(Command, ListsTheLongestRun) {
   int limited = 0;
-  for (const auto& offer : nlohmann::json::parse(run("list --format json").out)) {
+  for (const auto& offer : json_of("list")) {
     const std::string collective = offer["collective"], algorithm = offer["algorithm"];
     const std::uint32_t longest = offer["max_run_length"];
     const auto parameters = offer["parameters"].get<std::vector<std::string>>();
@@ -371,12 +341,11 @@ TEST_F(Command, ListsTheLongestRun) {
     ASSERT_EQ(made.status, 0) << made.err;
     const CommandResult verified = run("verify x");
     EXPECT_EQ(verified.status, 0) << verified.err;
-    EXPECT_NE(verified.out.find("ceil(N/" + std::to_string(longest) + ")"), std::string::npos)
-        << verified.out;
+    EXPECT_PRED2(contains, verified.out, "ceil(N/" + std::to_string(longest) + ")");
     fs::remove(directory_ / "x");
   }
   EXPECT_EQ(limited, 12);
-  EXPECT_NE(run("list").out.find("takes --run-length up to 30"), std::string::npos);
+  EXPECT_PRED2(contains, run("list").out, "takes --run-length up to 30");
 }
 
 // Commands that expand a schedule refuse an N that no message of it has.
@@ -395,8 +364,7 @@ TEST_F(Command, RefusesBlocksThatAScheduleNeverHas) {
     EXPECT_EQ(run("show " + file + " --blocks 1").status, 0) << file;
     EXPECT_EQ(run("draw --svg x.svg " + file + " --blocks 1").status, 0) << file;
     fs::remove(directory_ / "x.svg");
-    EXPECT_NE(run("verify " + file + " --blocks 2").out.find("N = 1, the only one"),
-              std::string::npos);
+    EXPECT_PRED2(contains, run("verify " + file + " --blocks 2").out, "N = 1, the only one");
   }
   for (const std::string command : {"show thirds ", "draw thirds --svg x.svg "}) {
     expect_refused(command + "--blocks 4",
@@ -406,14 +374,13 @@ TEST_F(Command, RefusesBlocksThatAScheduleNeverHas) {
   }
   expect_refused("verify thirds --blocks 2",
                  "--blocks 2: the schedule has no N up to that; expected 3, its smallest, or more");
-  EXPECT_NE(run("verify thirds --blocks 4").out.find("every N = 0 mod 3 up to 3"),
-            std::string::npos);
+  EXPECT_PRED2(contains, run("verify thirds --blocks 4").out, "every N = 0 mod 3 up to 3");
 }
 
 // Every algorithm that is offered, on topologies of each kind that take it.
 TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
   constexpr const char* kAlone = "complete:1";
-  const auto offers = nlohmann::json::parse(run("list --format json").out);
+  const auto offers = json_of("list");
   EXPECT_GE(offers.size(), 31u);
   std::vector<std::string> topologies = {kAlone,      "complete:2",          "mesh:2x4",
                                          "torus:2x3", "fattree:k=3,h=2,c=1", "crossbar:2x4",
@@ -446,7 +413,7 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
       for (const std::string& text : {made.out, shown.out}) {
         EXPECT_EQ(text.find(", root 0") != std::string::npos, rooted) << text;
       }
-      const auto shown_json = nlohmann::json::parse(run("show s --format json").out);
+      const auto shown_json = json_of("show s");
       EXPECT_EQ(shown_json.contains("root"), rooted);
       const CommandResult verified = run("verify s --blocks 7 --format json");
       EXPECT_EQ(verified.status, 0) << verified.err;
@@ -474,13 +441,13 @@ TEST_F(Command, LowersOntoLinks) {
   const CommandResult text =
       run("compile " + broadcast + "--embedding none --links hop-by-hop -o b.esp");
   EXPECT_EQ(text.status, 0) << text.err;
-  EXPECT_NE(text.out.find("; period 3 (routed: 2), as rank "), std::string::npos) << text.out;
-  EXPECT_NE(text.out.find("\nsteps 10 + 3 N "), std::string::npos) << text.out;
-  EXPECT_NE(run("show b.esp --rank 5").out.find("two-tree, lowered"), std::string::npos);
-  EXPECT_NE(run("verify b.esp --loads").out.find("3N+10 steps"), std::string::npos);
+  EXPECT_PRED2(contains, text.out, "; period 3 (routed: 2), as rank ");
+  EXPECT_PRED2(contains, text.out, "\nsteps 10 + 3 N ");
+  EXPECT_PRED2(contains, run("show b.esp --rank 5").out, "two-tree, lowered");
+  EXPECT_PRED2(contains, run("verify b.esp --loads").out, "3N+10 steps");
   EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
   const CommandResult placed = run("compile " + broadcast + "--links hop-by-hop -o b.esp");
-  EXPECT_NE(placed.out.find("; period 2 (routed: 2), as rank "), std::string::npos) << placed.out;
+  EXPECT_PRED2(contains, placed.out, "; period 2 (routed: 2), as rank ");
   const std::string exchange =
       "--topology fattree:k=4,h=2,c=k --collective all-to-all --algorithm pairwise ";
   const CommandResult json =
@@ -489,12 +456,12 @@ TEST_F(Command, LowersOntoLinks) {
   EXPECT_EQ(lowered.at("period"), 192) << "16 ranks send 12 parts each past the root";
   EXPECT_EQ(lowered.at("busiest"), nlohmann::json({20, 20}));
   EXPECT_EQ(nlohmann::json::parse(json.out).at("nodes"), 21);
-  EXPECT_NE(run("verify " + exchange + "--links hop-by-hop").out.find("proven for every N"),
-            std::string::npos);
+  EXPECT_PRED2(contains, run("verify " + exchange + "--links hop-by-hop").out,
+               "proven for every N");
   const CommandResult same =
       run("compile --topology mesh:1x5 --collective broadcast --algorithm chain --links hop-by-hop "
           "-o c");
-  EXPECT_NE(same.out.find("hop by hop already"), std::string::npos) << same.out;
+  EXPECT_PRED2(contains, same.out, "hop by hop already");
   const std::string compile = "compile -o x " + broadcast;
   expect_refused(compile + "--links some", "unknown --links 'some'; expected routed or hop-by-hop");
   expect_refused(compile + "--ports multiport", "expected --links hop-by-hop");
@@ -511,12 +478,12 @@ TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
     EXPECT_EQ(result.status, 0) << arguments << result.err;
     EXPECT_TRUE(nlohmann::json::accept(result.out)) << arguments << ": " << result.out;
   }
-  EXPECT_EQ(nlohmann::json::parse(run("show s --format json").out)["root"], 3);
+  EXPECT_EQ(json_of("show s")["root"], 3);
 }
 
 TEST_F(Command, ShowsMessagesAndTheBlocksThatThereAre) {
   compile("s", "complete:8", "scatter", "binomial");
-  const auto scatter = nlohmann::json::parse(run("show s --rank 4 --blocks 1 --format json").out);
+  const auto scatter = json_of("show s --rank 4 --blocks 1");
   EXPECT_EQ(scatter["cuts_messages"], false);
   const auto received = scatter["programs"][0]["steps"][0];  // the parts of ranks 4 to 7
   EXPECT_EQ(received["kind"], "receive");
@@ -525,14 +492,14 @@ TEST_F(Command, ShowsMessagesAndTheBlocksThatThereAre) {
   EXPECT_EQ(received["into"]["segments"], 4);
   EXPECT_EQ(received["into"]["block"], 0);
   compile("c", "complete:8", "broadcast", "circulant");
-  const auto circulant = nlohmann::json::parse(run("show c --rank 1 --format json").out);
+  const auto circulant = json_of("show c --rank 1");
   EXPECT_EQ(circulant["cuts_messages"], true);
   EXPECT_EQ(circulant["residue"], 1);
   EXPECT_EQ(circulant["residue_mod"], 3);
 }
 
 TEST_F(Command, ListsLimitsOfRanks) {
-  for (const auto& entry : nlohmann::json::parse(run("list --format json").out)) {
+  for (const auto& entry : json_of("list")) {
     const bool linear = entry["algorithm"] == "linear";
     if (linear || entry["algorithm"] == "ring") {
       EXPECT_EQ(entry["max_ranks"], linear ? 129 : 0);
@@ -547,7 +514,7 @@ TEST_F(Command, HelpsWithExamplesOnEachLevel) {
   for (const char* command : {"", "list", "topology", "compile", "verify", "show", "simulate"}) {
     const CommandResult result = run(std::string(command) + " --help");
     EXPECT_EQ(result.status, 0) << command;
-    EXPECT_NE(result.out.find("Example"), std::string::npos) << command;
+    EXPECT_PRED2(contains, result.out, "Example") << command;
     EXPECT_EQ(result.err, "");
   }
 }

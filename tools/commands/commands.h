@@ -6,8 +6,6 @@
 
 namespace espalier::tools {
 
-// `line` must outlive the command's action.
-void add_completion(Command app, const CommandLine& line);
 void add_topology(Command app);
 void add_list(Command app);
 void add_compile(Command app);
@@ -22,7 +20,6 @@ void add_import(Command app);
 void add_run(Command app);
 void add_launch(Command app);
 void add_measure(Command app);
-void add_tune(Command app);
 void add_update(Command app);
 void add_doctor(Command app);
 

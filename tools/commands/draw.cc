@@ -52,13 +52,6 @@ std::int64_t busiest_step(const planner::LoadedSchedule& loaded, std::int64_t bl
   return busiest;
 }
 
-View view_of(const std::string& name) {
-  if (name.empty() || name == "step") return View::kStep;
-  if (name == "trees") return View::kTrees;
-  if (name == "load") return View::kLoad;
-  bad_input("unknown --show '" + one_line(name) + "'; expected step, trees or load");
-}
-
 // Refuses options for an output that is not written.
 void check_outputs(const DrawArguments& arguments, View view) {
   if (arguments.svg.empty() && !arguments.show.empty()) {
@@ -80,7 +73,9 @@ void run_draw(const DrawArguments& arguments) {
   if (arguments.page.empty() && arguments.svg.empty()) {
     bad_input("nothing to write; expected -o PAGE.html or --svg PICTURE.svg");
   }
-  const View view = view_of(arguments.show);
+  const View view = arguments.show == "trees"  ? View::kTrees
+                    : arguments.show == "load" ? View::kLoad
+                                               : View::kStep;
   check_outputs(arguments, view);
   for (const std::string& path : {arguments.page, arguments.svg}) {
     if (!path.empty()) check_writable(path);
@@ -130,7 +125,7 @@ void add_draw(Command app) {
   command.text("file", arguments->file, "The schedule file").required();
   command.text("-o,--output", arguments->page, "Write a page: one HTML file, no network");
   command.text("--svg", arguments->svg, "Write a picture for a document");
-  command.text("--show", arguments->show,
+  command.word("--show", {"step", "trees", "load"}, arguments->show,
                "Contents of the picture: step, trees (the pairs that blocks pass) or load (of "
                "the links, in a period); default: step");
   command.text("--blocks", arguments->blocks,

@@ -127,9 +127,6 @@ embed::GroupTree group_tree(const EmbedArguments& arguments, std::uint32_t run_l
                             std::uint32_t groups) {
   const std::string shape_name = tree_of(arguments);
   const bool complete = shape_name != "least";
-  if (complete && shape_name != "complete" && shape_name != "h-tree") {
-    bad_input("unknown --tree '" + one_line(shape_name) + "'; expected least, complete or h-tree");
-  }
   if (complete && (groups & (groups - 1)) != 0) {
     bad_input("a complete tree of " + counted(groups, "group") +
               "; expected a power of two of them, or --tree least");
@@ -323,8 +320,7 @@ void run_embed(const EmbedArguments& arguments) {
   embedding.switching = search.switching;
   embedding.node_of = placement.node_of;
   embedding.found_by = command_of(arguments);
-  const std::string text = topology::write_embedding(embedding);
-  write_file(arguments.output, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  write_file(arguments.output, topology::write_embedding(embedding));
   report(arguments, *topology, placement);
 }
 
@@ -340,18 +336,15 @@ void add_embed(Command app) {
   command.text("--algorithm", plan.algorithm, "one that 'espalier list' names").required();
   command.text("--root", plan.root, "the rank that is the root, or any").show_default(plan.root);
   command.text("--run-length", plan.run_length, "fractional trees: r, blocks per run");
-  const std::vector<std::string> switching = {"cut-through", "store-and-forward"};
   command
-      .word(
-          "--switching", switching,
-          [arguments, switching](std::size_t index) { arguments->switching = switching[index]; },
-          "how a block crosses several links (see below)")
+      .word("--switching", {"cut-through", "store-and-forward"}, arguments->switching,
+            "how a block crosses several links (see below)")
       .show_default(arguments->switching);
   command.text("--period", arguments->period,
                "Store-and-forward: in this many steps a link may carry at most this many blocks "
                "per lane; default: the algorithm's period");
   command.text("--group", arguments->group, "fractional-mesh: rows x columns of a group, e.g. 1x2");
-  command.text("--tree", arguments->tree,
+  command.word("--tree", {"least", "complete", "h-tree"}, arguments->tree,
                "fractional-mesh: least (of least depth), complete, or h-tree (a complete tree "
                "near an H-tree); default: least");
   command.text("--seed", arguments->seed, "The same seed finds the same embedding")

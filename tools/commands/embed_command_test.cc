@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -76,7 +75,7 @@ TEST_F(EmbedCommand, TheBestKnownIsTheDefault) {
   EXPECT_EQ(run("verify none --loads").status, 1);
   compile("snake", "mesh:3x4", "broadcast", "chain", "--root 7 --embedding snake");
   EXPECT_EQ(run("verify snake --loads").status, 0);
-  const auto list = nlohmann::json::parse(run("list --embeddings --format json").out);
+  const auto list = json_of("list --embeddings");
   EXPECT_FALSE(list.empty());
   for (const auto& row : list)
     EXPECT_EQ(std::string(row["found_by"]).rfind("espalier embed ", 0), 0u);

@@ -21,7 +21,8 @@ struct ExplainArguments {
   OperatorOptions combining;
   ModelOptions model;
   std::vector<std::string> sizes;
-  std::string node_ports, plot;
+  std::string plot;
+  PortModel node_ports = PortModel::kMultiport;
   Switching switching = Switching::kCutThrough;
   bool all = false;
   Format format = Format::kText;
@@ -29,15 +30,6 @@ struct ExplainArguments {
 
 // Sizes of a picture: powers of two from the least to the greatest that was asked for, at most.
 constexpr std::uint32_t kPlotPowers = 30;
-
-PortModel ports_of(const std::string& name) {
-  if (name.empty() || name == "multiport") return PortModel::kMultiport;
-  if (name == "simplex") return PortModel::kSimplex;
-  if (name == "one-port") return PortModel::kOnePortDuplex;
-  if (name == "single-send") return PortModel::kSingleSend;
-  bad_input("unknown --node-ports '" + one_line(name) +
-            "'; expected simplex, one-port, single-send or multiport");
-}
 
 std::vector<std::uint64_t> sizes_of(const ExplainArguments& arguments) {
   if (arguments.plan.collective == collective_name(Collective::kBarrier)) {
@@ -80,7 +72,7 @@ void run_explain(const ExplainArguments& arguments) {
   request.conditions.switching = arguments.switching;
   request.conditions.ranks_on_host = ranks_per_host(arguments.model.ranks_per_host, request.model);
   request.limits = limits.get();
-  request.ports = ports_of(arguments.node_ports);
+  request.ports = arguments.node_ports;
   const planner::Choice choice = or_bad_input(planner::Choice::make(std::move(request)));
   const std::string& topology = arguments.plan.topology;
   std::vector<planner::Ranking> rankings;
@@ -89,8 +81,7 @@ void run_explain(const ExplainArguments& arguments) {
     rankings.push_back(or_bad_input(choice.rank(size, arguments.all)));
   }
   if (!arguments.plot.empty()) {
-    const std::string svg = draw_plot(choice, topology, sizes);
-    write_file(arguments.plot, {reinterpret_cast<const std::uint8_t*>(svg.data()), svg.size()});
+    write_file(arguments.plot, draw_plot(choice, topology, sizes));
   }
   std::cout << (arguments.format == Format::kJson ? explain_json(choice, topology, rankings)
                                                   : explain_text(choice, topology, rankings))
@@ -113,18 +104,18 @@ void add_explain(Command app) {
       .show_default("8,4KiB,64KiB,1MiB,64MiB");
   add_operator_options(command, arguments->combining);
   add_model_options(command, arguments->model);
-  command.text("--node-ports", arguments->node_ports,
-               "Ports of the nodes: simplex, one-port, single-send or multiport; schedules that "
-               "need more are dropped; default: multiport");
   command
       .word(
-          "--switching", {"cut-through", "store-and-forward"},
+          "--node-ports", {"simplex", "one-port", "single-send", "multiport"},
           [arguments](std::size_t index) {
-            arguments->switching =
-                index == 0 ? Switching::kCutThrough : Switching::kStoreAndForward;
+            constexpr PortModel kPorts[] = {PortModel::kSimplex, PortModel::kOnePortDuplex,
+                                            PortModel::kSingleSend, PortModel::kMultiport};
+            arguments->node_ports = kPorts[index];
           },
-          "as for 'espalier simulate'")
-      .show_default("cut-through");
+          "Ports of the nodes; schedules that need more are dropped")
+      .show_default("multiport");
+  command.word("--switching", {"cut-through", "store-and-forward"}, arguments->switching,
+               "as for 'espalier simulate'");
   command.flag("--all", arguments->all,
                "Also replay the candidates whose steps alone take twice as long as the best");
   command.text("--plot", arguments->plot,

@@ -1,6 +1,5 @@
 // `espalier explain`, and --algorithm auto of the other commands.
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,11 +12,7 @@ namespace {
 
 class ExplainCommand : public Command {
  protected:
-  nlohmann::json explained(const std::string& arguments) {
-    const CommandResult result = run("explain --format json " + arguments);
-    EXPECT_EQ(result.status, 0) << result.err;
-    return nlohmann::json::parse(result.out);
-  }
+  nlohmann::json explained(const std::string& arguments) { return json_of("explain " + arguments); }
 };
 
 TEST_F(ExplainCommand, RanksByPredictedTime) {
@@ -88,30 +83,28 @@ TEST_F(ExplainCommand, SaysWhyCandidatesAreDropped) {
     return all;
   };
   std::string found = reasons("--topology complete:8 --collective broadcast");
-  EXPECT_NE(found.find("two-tree-mirror: "), std::string::npos) << found;
-  EXPECT_NE(found.find("odd number of ranks"), std::string::npos) << found;
-  EXPECT_NE(found.find("leaf: "), std::string::npos) << found;
+  EXPECT_PRED2(contains, found, "two-tree-mirror: ");
+  EXPECT_PRED2(contains, found, "odd number of ranks");
+  EXPECT_PRED2(contains, found, "leaf: ");
   found = reasons("--topology complete:8 --collective allreduce --op affine");
-  EXPECT_NE(found.find("operator 'affine' does not commute"), std::string::npos) << found;
+  EXPECT_PRED2(contains, found, "operator 'affine' does not commute");
   found = reasons("--topology complete:8 --collective broadcast --node-ports simplex");
-  EXPECT_NE(found.find("chain: it needs more ports"), std::string::npos) << found;
+  EXPECT_PRED2(contains, found, "chain: it needs more ports");
   found = reasons("--topology complete:8 --collective broadcast --run-length 3");
-  EXPECT_NE(found.find("--run-length is no parameter of algorithm 'chain'"), std::string::npos)
-      << found;
+  EXPECT_PRED2(contains, found, "--run-length is no parameter of algorithm 'chain'");
   write(directory_ / "board.textproto",
         "name: \"b\" limits { actions: 2 blocks: 3 } fabric { kind: MEMORY } signature: UNSIGNED\n"
         "timing { alpha: 1e-6 beta: 1e-9 }\n");
   found = reasons("--topology complete:8 --collective broadcast --board board.textproto");
-  EXPECT_NE(found.find("two-tree: on this board: "), std::string::npos) << found;
+  EXPECT_PRED2(contains, found, "two-tree: on this board: ");
   EXPECT_EQ(found.find("\nchain: "), std::string::npos) << found;
   write(
       directory_ / "board.textproto",
       "name: \"b\" limits { rotated_scratch: false } fabric { kind: MEMORY } signature: UNSIGNED\n"
       "timing { alpha: 1e-6 beta: 1e-9 }\n");
   found = reasons("--topology complete:8 --collective allgather --board board.textproto");
-  EXPECT_NE(found.find("bruck: on this board: "), std::string::npos) << found;
-  EXPECT_NE(found.find("has rotated scratch, which needs rotated_scratch: true"), std::string::npos)
-      << found;
+  EXPECT_PRED2(contains, found, "bruck: on this board: ");
+  EXPECT_PRED2(contains, found, "has rotated scratch, which needs rotated_scratch: true");
   EXPECT_EQ(("\n" + found).find("\nring: "), std::string::npos) << found;
 }
 
@@ -193,42 +186,37 @@ TEST_F(ExplainCommand, DrawsThePlot) {
   const CommandResult result =
       run("explain --topology complete:8 --collective allreduce --bytes 8,64MiB --plot p.svg");
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find("is faster than"), std::string::npos) << result.out;
+  EXPECT_PRED2(contains, result.out, "is faster than");
   const std::string svg = read(directory_ / "p.svg");
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
   for (const char* text : {"two-tree", "chain", "combine", "<circle", ">32 KiB<", ">16 MiB<"}) {
-    EXPECT_NE(svg.find(text), std::string::npos) << text;
+    EXPECT_PRED2(contains, svg, text);
   }
 }
 
 TEST_F(ExplainCommand, Refusals) {
-  for (const Refusal& refusal : {
-           Refusal{"explain --topology complete:4", "--collective"},
-           Refusal{"explain --topology complete:4 --collective shout", "unknown collective"},
-           Refusal{"explain --topology complete:4 --collective barrier --bytes 8", "no bytes"},
-           Refusal{"explain --topology complete:4 --collective broadcast --algorithm magic",
-                   "unknown algorithm 'magic'"},
-           Refusal{"explain --topology complete:4 --collective broadcast --node-ports two",
-                   "unknown --node-ports"},
-           Refusal{"explain --topology complete:4 --collective broadcast --op sum",
-                   "combines nothing"},
-           Refusal{"explain --topology complete:4 --collective broadcast --root 4", "--root"},
-           Refusal{"explain --topology complete:4 --collective allreduce --algorithm two-tree --op "
-                   "affine --run-length 2",
-                   "no algorithm can do"},
-           Refusal{"explain --topology complete:4 --collective broadcast --model none",
-                   "cannot read 'none'"},
-           Refusal{"explain --topology complete:4 --collective broadcast --plot no/p.svg",
-                   "no/p.svg"},
-           Refusal{"compile --topology complete:4 --collective broadcast --algorithm chain --bytes "
-                   "8 -o c.esp",
-                   "--bytes is for --algorithm auto"},
-           Refusal{"compile --topology complete:4 --collective allreduce --algorithm chain --op "
-                   "sum -o c.esp",
-                   "--op is for --algorithm auto"},
-       }) {
-    expect_refused(refusal.arguments, refusal.words);
-  }
+  expect_refused(
+      "",
+      {{"explain --topology complete:4", "--collective"},
+       {"explain --topology complete:4 --collective shout", "unknown collective"},
+       {"explain --topology complete:4 --collective barrier --bytes 8", "no bytes"},
+       {"explain --topology complete:4 --collective broadcast --algorithm magic",
+        "unknown algorithm 'magic'"},
+       {"explain --topology complete:4 --collective broadcast --node-ports two",
+        "unknown --node-ports"},
+       {"explain --topology complete:4 --collective broadcast --op sum", "combines nothing"},
+       {"explain --topology complete:4 --collective broadcast --root 4", "--root"},
+       {"explain --topology complete:4 --collective allreduce --algorithm two-tree --op "
+        "affine --run-length 2",
+        "no algorithm can do"},
+       {"explain --topology complete:4 --collective broadcast --model none", "cannot read 'none'"},
+       {"explain --topology complete:4 --collective broadcast --plot no/p.svg", "no/p.svg"},
+       {"compile --topology complete:4 --collective broadcast --algorithm chain --bytes "
+        "8 -o c.esp",
+        "--bytes is for --algorithm auto"},
+       {"compile --topology complete:4 --collective allreduce --algorithm chain --op "
+        "sum -o c.esp",
+        "--op is for --algorithm auto"}});
 }
 
 TEST_F(ExplainCommand, AutoCompilesWhatExplainTakes) {
@@ -245,8 +233,8 @@ TEST_F(ExplainCommand, AutoCompilesWhatExplainTakes) {
         run("compile " + what + (barrier ? "" : bytes) + " -o " + collective + ".esp");
     ASSERT_EQ(result.status, 0) << collective << result.err;
     const auto best = json["sizes"][0]["ranking"][0]["candidate"].get<std::string>();
-    EXPECT_NE(result.out.find("auto: " + best + ", chosen for"), std::string::npos) << result.out;
-    EXPECT_NE(result.out.find("default constants"), std::string::npos) << result.out;
+    EXPECT_PRED2(contains, result.out, "auto: " + best + ", chosen for");
+    EXPECT_PRED2(contains, result.out, "default constants");
     const std::string simulate = std::string("simulate ") + collective + ".esp" + bytes;
     EXPECT_EQ(run(simulate).status, 0) << collective;
   }

@@ -28,7 +28,8 @@ namespace espalier::tools {
 namespace {
 
 struct ExportArguments {
-  std::string file, output, blocks, bytes, schedule, topology, reader;
+  std::string file, output, blocks, bytes, schedule, topology;
+  const formats::MscclReader* reader = formats::kMscclReaders;
   ModelOptions model;
 };
 
@@ -97,31 +98,29 @@ formats::SizedOperations load_sized(const ExportArguments& arguments,
   return formats::size_operations(loaded, bytes, model_of(arguments.model));
 }
 
-const formats::MscclReader& reader_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const formats::MscclReader& reader : formats::kMscclReaders) {
-    if (name.empty() || name == reader.name) return reader;
-    names.emplace_back(reader.name);
-  }
-  bad_input("unknown --reader '" + one_line(name) + "'; expected " + either(names));
-}
-
 void add_msccl(Command exporter) {
   Command command =
       exporter.add_command("msccl", "Writes MSCCL XML, an algorithm file for RCCL and msccl");
   const auto arguments = std::make_shared<ExportArguments>();
   add_file_options(command, *arguments);
   add_blocks_option(command, *arguments);
-  command.text("--reader", arguments->reader,
-               "The program whose limits the file keeps: rccl, executor (Azure's msccl-executor) "
-               "or msccl (microsoft/msccl); default: rccl");
+  std::vector<std::string> readers;
+  for (const formats::MscclReader& reader : formats::kMscclReaders) {
+    readers.emplace_back(reader.name);
+  }
+  command
+      .word(
+          "--reader", readers,
+          [arguments](std::size_t index) { arguments->reader = &formats::kMscclReaders[index]; },
+          "The program whose limits the file keeps: RCCL, Azure's msccl-executor or "
+          "microsoft/msccl")
+      .show_default(readers.front());
   command.set_footer("Example:\n  espalier export msccl b.esp --blocks 8 -o b.xml");
   command.set_action([arguments] {
     check_writable(arguments->output);
-    const formats::MscclReader& reader = reader_of(arguments->reader);
     const planner::LoadedSchedule loaded = load(*arguments);
     const std::int64_t blocks = blocks_of(*arguments, loaded.programs.front());
-    write_text(arguments->output, formats::write_msccl(loaded, blocks, reader));
+    write_text(arguments->output, formats::write_msccl(loaded, blocks, *arguments->reader));
   });
 }
 
@@ -170,8 +169,7 @@ void add_chakra(Command exporter) {
     for (std::uint32_t node = 1; node < sized.bytes.size(); ++node) check_writable(path(node));
     const char* const collective = collective_name(loaded.programs.front().collective);
     for (std::uint32_t node = 0; node < sized.bytes.size(); ++node) {
-      const std::string bytes = formats::write_chakra(sized, node, collective);
-      write_file(path(node), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+      write_file(path(node), formats::write_chakra(sized, node, collective));
     }
     std::printf("%s.0.et and the next: %s\n", one_line(arguments->output).c_str(),
                 counted(sized.bytes.size(), "file").c_str());

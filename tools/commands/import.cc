@@ -21,7 +21,6 @@ struct ImportArguments {
 
 void run_import_msccl(const ImportArguments& arguments) {
   check_writable(arguments.output);
-  const bool for_hosts = is_for_hosts(arguments.limits);
   const formats::MscclFile file =
       formats::read_msccl(arguments.file, read_given(arguments.file, FileKind::kXml));
   const std::string ranks = std::to_string(file.gpus.size());
@@ -36,7 +35,7 @@ void run_import_msccl(const ImportArguments& arguments) {
     root = static_cast<std::int64_t>(whole_number("--root", arguments.root, 0, kMaxNodes - 1));
   }
   const formats::ImportedMsccl imported =
-      formats::import_msccl(arguments.file, file, *topology, {root, for_hosts});
+      formats::import_msccl(arguments.file, file, *topology, {root, arguments.limits == "host"});
   write_file(arguments.output, imported.bytes);
   if (!file.ignored.empty()) {
     std::fprintf(stderr, "%s: ignored, as MSCCL's readers do: %s\n",

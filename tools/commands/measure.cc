@@ -10,25 +10,22 @@
 
 #include "planner/workload/reference.h"
 #include "tools/cluster/start_cluster.h"
+#include "tools/commands/candidates.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
+#include "tools/common/host.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/common/processors.h"
 #include "tools/report/measure_report.h"
 
 namespace espalier::tools {
 namespace {
 
-struct MeasureArguments {
-  std::vector<std::string> sizes = {"8", "64", "512", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"};
+struct MeasureArguments : CandidateOptions {
   std::vector<std::string> receivers_text = {"2", "4", "8"};
   std::vector<std::uint32_t> receivers;
-  std::uint32_t repeat = 31;
-  std::string plot, output, ranks_per_host;
+  std::string plot;
   topology::LinkClass link_class = topology::LinkClass::kFabric;
-  Format format = Format::kText;
-  cluster::LaunchOptions launch;
 };
 
 constexpr std::uint64_t kMaxMeasuredBytes = std::uint64_t{1} << 30;
@@ -63,7 +60,7 @@ struct Experiments {
 
 // Starts the nodes of group.schedules, with memory for `most` bytes.
 void start_group(const MeasureArguments& arguments, std::uint64_t most, ExperimentNodes& group) {
-  cluster::LaunchOptions options = arguments.launch;
+  cluster::LaunchOptions options = arguments.run.launch;
   options.nodes = group.receivers + 1;
   options.topology = "complete:" + std::to_string(options.nodes);
   start_cluster(options, group.schedules, group.cluster);
@@ -144,12 +141,12 @@ MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes
                      {}});
     }
   }
-  for (std::uint32_t i = 0; i < arguments.repeat; ++i) {
+  for (std::uint32_t i = 0; i < arguments.run.repeat; ++i) {
     for (Series& series : all) {
       series.seconds.push_back(
           run_once(*series.group, series.experiment, bytes, series.times, i + 1));
     }
-    progress((i + 1.0) / arguments.repeat);
+    progress((i + 1.0) / arguments.run.repeat);
   }
   MeasuredSize size;
   size.bytes = bytes;
@@ -165,7 +162,7 @@ MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes
     for (const double seconds : series.seconds) one_way.push_back(seconds / 2);
   }
   size.one_way = median_time(std::move(one_way));
-  add_spread(all, arguments.repeat, size);
+  add_spread(all, arguments.run.repeat, size);
   return size;
 }
 
@@ -181,7 +178,7 @@ MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& 
   group.schedules.push_back(stream_file(receivers + 1, static_cast<std::uint32_t>(block)));
   start_group(arguments, blocks * block, group);
   std::vector<double> seconds;
-  for (std::uint32_t i = 0; i <= arguments.repeat; ++i) {
+  for (std::uint32_t i = 0; i <= arguments.run.repeat; ++i) {
     (void)run_once(group, Experiment::kEcho, blocks * block, 1, i);
     const control::Report& report = group.cluster.members()[receivers].report;
     const double all = static_cast<double>(report.end_ns - report.begin_ns) * 1e-9;
@@ -202,7 +199,7 @@ MeasuredTime measure_hop(const MeasureArguments& arguments, const MeasuredSize& 
   group.schedules.push_back(stream_file(group.receivers + 1, static_cast<std::uint32_t>(block)));
   start_group(arguments, block, group);
   std::vector<double> seconds;
-  for (std::uint32_t i = 0; i <= arguments.repeat; ++i) {
+  for (std::uint32_t i = 0; i <= arguments.run.repeat; ++i) {
     (void)run_once(group, Experiment::kEcho, block, 1, i);
     std::uint64_t longest = 0;
     for (const auto& member : group.cluster.members()) {
@@ -223,26 +220,22 @@ void measure_streams(const MeasureArguments& arguments, Measured& measured) {
   measured.hop = measure_hop(arguments, measured.sizes.front());
 }
 
-// Writes the model.
-void write_model(const MeasureArguments& arguments, Measured& measured) {
-  const predict::Model model = measured_model(measured, time_operators(), arguments.link_class);
-  const std::string text = predict::model_text(model);
-  write_file(arguments.output, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
 // Without --ranks-per-host, all processes are on this host, unless a prefix starts them.
 std::uint32_t ranks_on_host(const MeasureArguments& arguments) {
-  const std::uint32_t all = arguments.launch.nodes;
-  if (arguments.ranks_per_host.empty()) return arguments.launch.prefix.empty() ? all : 1;
+  const std::uint32_t all = arguments.run.launch.nodes;
+  if (arguments.run.ranks_per_host.empty()) return arguments.run.launch.prefix.empty() ? all : 1;
   return static_cast<std::uint32_t>(
-      whole_number("--ranks-per-host", arguments.ranks_per_host, 1, all));
+      whole_number("--ranks-per-host", arguments.run.ranks_per_host, 1, all));
 }
 
 void run_measure(MeasureArguments arguments) {
   if (!arguments.plot.empty()) check_writable(arguments.plot);
   if (!arguments.output.empty()) check_writable(arguments.output);
-  find_node(arguments.launch);
-  std::vector<std::uint64_t> sizes;
+  find_node(arguments.run.launch);
+  if (arguments.sizes.empty()) {
+    arguments.sizes = {"8", "64", "512", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"};
+  }
+  std::vector<std::uint64_t>& sizes = arguments.bytes;
   for (const std::string& size : arguments.sizes) {
     sizes.push_back(byte_count("--bytes", size, kMaxMeasuredBytes));
   }
@@ -261,14 +254,14 @@ void run_measure(MeasureArguments arguments) {
     bad_input(
         "--receivers names none above 1, so nothing tells t_s from lambda; expected e.g. 2,4,8");
   }
-  arguments.launch.window = kMaxWindow;
-  arguments.launch.nodes = arguments.receivers.back() + 1;
-  check_addresses(arguments.launch);
+  arguments.run.launch.window = kMaxWindow;
+  arguments.run.launch.nodes = arguments.receivers.back() + 1;
+  check_addresses(arguments.run.launch);
   (void)ranks_on_host(arguments);
 
   Measured measured;
-  measured.provider = arguments.launch.provider;
-  measured.repetitions = arguments.repeat;
+  measured.provider = arguments.run.launch.provider;
+  measured.repetitions = arguments.run.repeat;
   measured.receivers = arguments.receivers;
   measured.processors = usable_processors();
   measured.ranks_on_host = ranks_on_host(arguments);
@@ -291,13 +284,12 @@ void run_measure(MeasureArguments arguments) {
     }
   }
   evaluate(measured);
-  if (!arguments.output.empty()) measure_streams(arguments, measured);
-  if (!arguments.output.empty()) write_model(arguments, measured);
-  if (!arguments.plot.empty()) {
-    const std::string svg = measured_svg(measured);
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(svg.data());
-    write_file(arguments.plot, {bytes, svg.size()});
+  if (!arguments.output.empty()) {
+    measure_streams(arguments, measured);
+    const predict::Model model = measured_model(measured, time_operators(), arguments.link_class);
+    write_file(arguments.output, predict::model_text(model));
   }
+  if (!arguments.plot.empty()) write_file(arguments.plot, measured_svg(measured));
   std::cout << (arguments.format == Format::kJson ? measured_json(measured)
                                                   : measured_text(measured))
             << std::flush;
@@ -313,50 +305,97 @@ constexpr const char* kMeasureExamples =
     "operators of this machine). Where processes share processors, o follows from the "
     "experiments:\n"
     "name as many receivers as there will be.\n"
+    "With --candidates it runs, for each collective and size, every candidate that the model\n"
+    "predicts to take at most three times the best time, in turn, and prints what auto took by\n"
+    "the model and which was the fastest. The new model has, for this topology, the factor\n"
+    "between the measured and the predicted time of each; by it auto takes what was fastest\n"
+    "(docs/choosing.md).\n"
     "Examples:\n"
     "  espalier measure --provider mem\n"
     "  espalier measure --provider tcp --plot tcp.svg -o tcp.textproto\n"
-    "  espalier run --bytes 64KiB --model tcp.textproto";
+    "  espalier measure --candidates complete:8 --model tcp.textproto -o tuned.textproto\n"
+    "  espalier measure --candidates complete:8 --collective allreduce --bytes 1KiB,1MiB \\\n"
+    "      --model tuned.textproto -o tuned.textproto\n"
+    "  espalier run --bytes 64KiB --model tcp.textproto\n"
+    "Exit status: 0 done; 1 a wrong result or a failed node; 2 bad input.";
+
+void add_candidate_options(Command command, MeasureArguments& arguments) {
+  command.text("--candidates", arguments.topology,
+               "Measure the candidates near the best on this topology instead, and add their times "
+               "to --model");
+  command.text("--model", arguments.run.model, "With --candidates: a model that -o wrote");
+  command.list("--collective", arguments.collectives,
+               "With --candidates: only these; default: all");
+  command.number("--rounds", arguments.rounds, 1, 1000,
+                 "With --candidates: starts of each candidate's nodes; all candidates take turns");
+}
+
+// Which options go with --candidates. Throws Failure (bad input).
+void check_kind(const Command& command) {
+  const bool candidates = command.option("--candidates").is_given();
+  for (const char* name : {"--model", "--output"}) {
+    if (!candidates || command.option(name).is_given()) continue;
+    bad_input(std::string("--candidates adds to a model; expected ") + name + " as well");
+  }
+  for (const char* name : {"--model", "--collective", "--rounds"}) {
+    if (candidates || !command.option(name).is_given()) continue;
+    bad_input(std::string(name) + " applies only to --candidates; expected it as well");
+  }
+}
 
 }  // namespace
 
 void add_measure(Command app) {
   Command command = app.add_command(
-      "measure", "Measures alpha, beta and lambda of a fabric between real processes");
+      "measure", "Measures alpha, beta and lambda of a fabric, or its candidates, with processes");
   const auto arguments = std::make_shared<MeasureArguments>();
-  cluster::LaunchOptions& launch = arguments->launch;
-  add_provider_option(command, launch);
-  command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
-      .show_default("8,64,512,4KiB,16KiB,64KiB,256KiB,1MiB");
+  run_command::RunOptions& run = arguments->run;
+  cluster::LaunchOptions& launch = run.launch;
+  run.repeat = 31;
+  add_node_options(command, launch);
+  add_place_options(command, launch);
   command
-      .list("--receivers", arguments->receivers_text,
-            "Numbers of receivers, k; 1 is always "
-            "measured")
-      .show_default("2,4,8");
-  command.number("--repeat", arguments->repeat, 1, 100000, "Repetitions; the median is printed");
+      .list("--bytes", arguments->sizes,
+            std::string("Message sizes (") + kByteUnits +
+                "); with --candidates of all ranks' parts together where counts are per rank, and "
+                "by default 8,1KiB,16KiB,64KiB,512KiB,4MiB")
+      .show_default("8,64,512,4KiB,16KiB,64KiB,256KiB,1MiB");
+  command.number("--repeat", run.repeat, 1, 100000,
+                 "Repetitions, of which the median is printed; with --candidates in a start, by "
+                 "default 8, and of messages above 10 ms at most 2, every fifth round");
   command.text(
       "-o,--output", arguments->output,
       "Also measure streams, o and gamma, and write a model with confidence intervals into this "
       "file, for --model");
-  const std::vector<std::string> classes = {"fabric", "on-chip", "memory", "serial"};
+  add_candidate_options(command, *arguments);
+  const Option candidates = command.option("--candidates");
+  command
+      .list("--receivers", arguments->receivers_text,
+            "Numbers of receivers, k; 1 is always measured")
+      .show_default("2,4,8")
+      .excludes(candidates);
   command
       .word(
-          "--link-class", classes,
+          "--link-class", {"fabric", "on-chip", "memory", "serial"},
           [arguments](std::size_t index) {
             arguments->link_class = static_cast<topology::LinkClass>(index);
           },
           "With -o: the class of the links that were measured")
-      .show_default("fabric");
-  command.text("--plot", arguments->plot, "Also draw it into this SVG file");
-  command.text("--launch-prefix", launch.prefix,
-               "Prefix for each process's command; %r is its node, %n is %r + 1");
-  command.text("--address", launch.address, "IP each process binds; %r and %n as above");
-  command.text("--ranks-per-host", arguments->ranks_per_host,
-               "Processes that share a host's processors; default: all, or 1 behind a prefix");
-  command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
+      .show_default("fabric")
+      .excludes(candidates);
+  command.text("--plot", arguments->plot, "Also draw it into this SVG file").excludes(candidates);
+  command.text("--ranks-per-host", run.ranks_per_host,
+               "Processes that share a host's processors; default: all, or 1 behind a prefix; with "
+               "--candidates as for 'espalier run'");
   add_format(command, arguments->format);
   command.set_footer(kMeasureExamples);
-  command.set_action([arguments] { run_measure(*arguments); });
+  command.set_action([arguments, command] {
+    check_kind(command);
+    if (arguments->topology.empty()) return run_measure(*arguments);
+    if (!command.option("--repeat").is_given()) arguments->run.repeat = 8;
+    arguments->run.warmup = 2;
+    measure_candidates(*arguments);
+  });
 }
 
 }  // namespace espalier::tools

@@ -57,11 +57,12 @@ int run(int argc, char** argv) {
   add_run(program);
   add_launch(program);
   add_measure(program);
-  add_tune(program);
   add_update(program);
   add_doctor(program);
 #endif
-  add_completion(program, line);
+  if (argc > 1 && std::string(argv[1]) == "tune") {
+    bad_input("unknown command 'tune'; it is 'espalier measure --candidates TOPOLOGY' now");
+  }
   line.run(argc, argv);
   // A full disk or a closed pipe must not look like success.
   if (std::fflush(stdout) != 0 || !std::cout.flush())

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "planner/workload/counts.h"
 #include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -20,7 +19,6 @@
 namespace espalier::tools {
 namespace {
 
-using run_command::run_model;
 using run_command::RunOptions;
 using run_command::RunResult;
 using run_command::ScheduleRun;
@@ -72,7 +70,7 @@ void run_collective(RunOptions options) {
   std::string input;
   const std::vector<ScheduleRun> runs = run_command::obtain_schedules(options, input);
   check_runs(options, runs);
-  (void)ranks_per_host(options.ranks_per_host, run_model(options));
+  (void)ranks_per_host(options.ranks_per_host, model_of({options.model, ""}));
   std::vector<RunResult> results;
   for (const ScheduleRun& run : runs) {
     RunOptions one = options;
@@ -108,7 +106,6 @@ constexpr const char* kRunExamples =
     "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
     "  espalier run --topology complete:8 --start '6,7=qemu-aarch64 -L / \\\n"
     "      build-aarch64/firmware/node/espalier-node'\n"
-    "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";
 
 void add_message_options(Command command, RunOptions& options) {
@@ -131,25 +128,16 @@ void add_message_options(Command command, RunOptions& options) {
   command.number("--warmup", options.warmup, 0, 1'000'000, "Untimed repetitions before");
   command.number("--back-to-back", options.back_to_back, 1, 1'000'000'000,
                  "Collectives per repetition, one after the other without a barrier");
-  Option alpha = command.real("--alpha", options.alpha, 0, 1e6,
-                              "Start-up time of a block, s, for the prediction");
-  Option beta =
-      command.real("--beta", options.beta, 0, 1, "Time per byte, s/B, for the prediction");
-  command
-      .text("--model", options.model,
-            "A model that 'espalier measure -o' wrote, instead of alpha and beta: for the "
-            "prediction, the choice and the block table")
-      .excludes(alpha)
-      .excludes(beta);
+  command.text("--model", options.model,
+               "A model that 'espalier measure -o' wrote, for the prediction, the choice and the "
+               "block table; default: default constants of the links' classes");
   add_ranks_per_host(command, options.ranks_per_host);
 }
 
 void add_launch_options(Command command, RunOptions& options) {
   cluster::LaunchOptions& launch = options.launch;
-  add_provider_option(command, launch);
-  command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
-                 "How long an awaited link may stay silent before it is declared dead, ms; nodes "
-                 "end within twice this time");
+  add_node_options(command, launch);
+  add_place_options(command, launch);
   command.number("--window", launch.window, 1, kMaxWindow, "Maximum number of steps in flight");
   command.number("--nodes-per-process", launch.nodes_per_process, 1, kMaxPerProcess,
                  "Nodes that share a process and its one thread");
@@ -157,10 +145,6 @@ void add_launch_options(Command command, RunOptions& options) {
                "Send a CRC-32 with every block, and check it");
   command.flag("--authenticate-data", launch.authenticate_data,
                "Authenticate the payload of long messages, too, with the job secret");
-  command.text("--launch-prefix", launch.prefix,
-               "Prefix for each process's command; %r is its first node, %n is %r + 1");
-  command.text("--address", launch.address, "IP that each process binds; %r and %n as above");
-  command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
   command.texts(
       "--start", options.starts,
       "NODES=COMMAND: the command that starts these nodes (4,5 or 4-7) instead of espalier-node, "
@@ -176,10 +160,9 @@ void add_launch_options(Command command, RunOptions& options) {
   Option key = command.text("--public-key", options.public_key,
                             "Nodes boot only images signed with this key's private part");
   command.flag("--unsigned", options.takes_unsigned, "Nodes boot any image").excludes(key);
-  command.texts("--kill", options.kill,
-                "Test aid: NODE@MS kills a node's process MS after the start");
-  command.texts("--stop", options.stop,
-                "Test aid: NODE@MS stops a node's process (SIGSTOP) MS after the start");
+  // NODE@MS kills, or stops by SIGSTOP, a node's process MS after the start.
+  command.texts("--kill", options.kill, "").hide();
+  command.texts("--stop", options.stop, "").hide();
 }
 
 }  // namespace
@@ -223,8 +206,6 @@ void add_run(Command app) {
       options->plan.window = std::to_string(options->launch.window);
       options->plan.window_is_limit = true;
     }
-    options->alpha_given = command.option("--alpha").is_given();
-    options->beta_given = command.option("--beta").is_given();
     run_collective(*options);
   });
 }

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "collectives/schedule/selection_file.h"
@@ -15,11 +14,6 @@ namespace {
 
 class SelectionCommand : public Command {
  protected:
-  nlohmann::json json_of(const std::string& arguments) {
-    const CommandResult result = run(arguments + " --format json");
-    EXPECT_EQ(result.status, 0) << result.err;
-    return nlohmann::json::parse(result.out);
-  }
   // Compiles a reduce of 8 ranks for all sizes into s.esp.
   nlohmann::json compile() {
     return json_of("compile --topology complete:8 --collective reduce -o s.esp");
@@ -45,8 +39,7 @@ TEST_F(SelectionCommand, CompileWritesSeveralSchedules) {
   EXPECT_EQ(verified["schedules"].size(), compiled["schedules"].size());
   const CommandResult text = run("verify s.esp --topology complete:8");
   EXPECT_EQ(text.status, 0);
-  EXPECT_NE(text.out.find("has a schedule for every size and operator"), std::string::npos)
-      << text.out;
+  EXPECT_PRED2(contains, text.out, "has a schedule for every size and operator");
   for (const char* command : {"verify", "show", "simulate --bytes 8"}) {
     expect_refused(command + std::string(" s.esp --topology complete:9"),
                    "made for topology complete:8");
@@ -62,8 +55,7 @@ TEST_F(SelectionCommand, OneScheduleIsAPlainFile) {
   // One link between two ranks.
   const auto all = json_of("compile --topology complete:2 --collective allgather -o two.esp");
   EXPECT_FALSE(all.contains("selection"));
-  EXPECT_NE(all["chosen"].get<std::string>().find("chosen for all sizes: within 5 %"),
-            std::string::npos);
+  EXPECT_PRED2(contains, all["chosen"].get<std::string>(), "chosen for all sizes: within 5 %");
   for (const char* file : {"one.esp", "b.esp", "two.esp"}) {
     const std::vector<std::uint8_t> bytes = bytes_of(file);
     EXPECT_FALSE(is_selection_file(bytes.data(), bytes.size())) << file;
@@ -136,25 +128,25 @@ TEST_F(SelectionCommand, OneRunLengthIsOneSchedule) {
   EXPECT_TRUE(all.contains("selection"));
   EXPECT_EQ(all["within_percent"], 2);
   const CommandResult text = run(named);
-  EXPECT_NE(text.out.find("\nrun length: within 2 % of the best prediction"), std::string::npos)
-      << text.out;
+  EXPECT_PRED2(contains, text.out, "\nrun length: within 2 % of the best prediction");
   for (const char* given : {"--run-length own", "--run-length 3", "--bytes 4MiB"}) {
     const auto one = json_of(named + given);
     EXPECT_FALSE(one.contains("selection")) << given;
     EXPECT_EQ(one["algorithm"], "fractional");
   }
-  EXPECT_NE(json_of(named + "--bytes 8")["chosen"].get<std::string>().find(
-                "fractional, run length 1, chosen for 8 bytes"),
-            std::string::npos);
+  EXPECT_PRED2(contains, json_of(named + "--bytes 8")["chosen"].get<std::string>(),
+               "fractional, run length 1, chosen for 8 bytes");
   // The algorithm's own depends on the number of ranks alone.
-  EXPECT_NE(run("verify --topology complete:16 --collective broadcast --algorithm fractional "
-                "--run-length own")
-                .out.find("ceil(N/11)"),
-            std::string::npos);
-  EXPECT_NE(run("verify --topology complete:16 --collective broadcast --algorithm fractional "
-                "--bytes 64KiB")
-                .out.find(": 2N+3 steps"),
-            std::string::npos);
+  EXPECT_PRED2(contains,
+               run("verify --topology complete:16 --collective broadcast --algorithm fractional "
+                   "--run-length own")
+                   .out,
+               "ceil(N/11)");
+  EXPECT_PRED2(contains,
+               run("verify --topology complete:16 --collective broadcast --algorithm fractional "
+                   "--bytes 64KiB")
+                   .out,
+               ": 2N+3 steps");
   // An embedding of groups says how long a run is.
   EXPECT_FALSE(json_of("compile --topology mesh:8x16 --collective broadcast --algorithm "
                        "fractional-mesh --embedding mesh-8x16-broadcast-fractional-mesh-r2-h-tree "
@@ -185,9 +177,8 @@ TEST_F(SelectionCommand, SimulateObeysTheTable) {
     const std::string bytes = std::to_string(std::max<std::uint64_t>(8, from / 8 * 8));
     const auto found = json_of("simulate s.esp --bytes " + bytes + op);
     EXPECT_EQ(found["algorithm"], row["algorithm"]) << bytes << op;
-    EXPECT_NE(found["chosen"].get<std::string>().find("from " + std::to_string(from) + " byte"),
-              std::string::npos)
-        << found["chosen"];
+    EXPECT_PRED2(contains, found["chosen"].get<std::string>(),
+                 "from " + std::to_string(from) + " byte");
     EXPECT_EQ(found["right"], true);
     algorithms.insert(found["algorithm"]);
     if (from == 0) continue;
@@ -198,7 +189,7 @@ TEST_F(SelectionCommand, SimulateObeysTheTable) {
   }
   EXPECT_GE(algorithms.size(), 2u);
   const CommandResult text = run("simulate s.esp --bytes 8");
-  EXPECT_NE(text.out.find("  selection  8 bytes: "), std::string::npos) << text.out;
+  EXPECT_PRED2(contains, text.out, "  selection  8 bytes: ");
 }
 
 TEST_F(SelectionCommand, OneScheduleIsNamedByItsNumber) {
@@ -265,7 +256,7 @@ TEST_F(SelectionCommand, BoardsHaveRoomIfTheirLimitsSaySo) {
                  "board 'b' has room for 1 selection");
   ASSERT_EQ(run(image + "room.textproto").status, 0);
   const CommandResult shown = run("image show 0.img");
-  EXPECT_NE(shown.out.find("selection 0: reduce"), std::string::npos) << shown.out;
+  EXPECT_PRED2(contains, shown.out, "selection 0: reduce");
   EXPECT_EQ(json_of("image show 0.img")["selections"][0]["status"], "ok");
   EXPECT_EQ(run("image check 0.img --unsigned").status, 0);
   const std::string compile = "compile --topology complete:8 --collective reduce -o c.esp --board ";

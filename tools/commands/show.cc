@@ -9,7 +9,6 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "planner/files/schedule_set.h"
-#include "planner/make/blocks.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"

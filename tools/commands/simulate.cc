@@ -230,15 +230,9 @@ void add_message_and_link_options(Command command, SimulateOptions& options) {
   command.real("--node-jitter", options.node_jitter, 0, kMaxJitter,
                "Delay each node's polling by up to this many block times");
   command.text("--seed", options.seed, "Seed of all jitter; default: 1");
-  command
-      .word(
-          "--switching", {"cut-through", "store-and-forward"},
-          [&options](std::size_t index) {
-            options.switching = index == 0 ? Switching::kCutThrough : Switching::kStoreAndForward;
-          },
-          "cut-through: a block holds all links of its path at once; store-and-forward: one after "
-          "the other")
-      .show_default("cut-through");
+  command.word("--switching", {"cut-through", "store-and-forward"}, options.switching,
+               "cut-through: a block holds all links of its path at once; store-and-forward: one "
+               "after the other");
   add_operator_options(command, options.combining);
   command.text("--topology", options.topology, "Refuse the file if it is for another");
   add_format(command, options.format);

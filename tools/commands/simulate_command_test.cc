@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tools/commands/testing/command_fixture.h"
@@ -15,13 +14,13 @@ using nlohmann::json;
 
 TEST_F(Command, SimulateNamesTheFirstConflict) {
   compile("b", "mesh:1x4", "broadcast", "binomial", "--root 1");
-  const json good = json::parse(run("simulate b --bytes 8 --format json").out);
+  const json good = json_of("simulate b --bytes 8");
   EXPECT_EQ(good["contention_free"], true);
   EXPECT_EQ(good["contention"]["conflicts"], 0);
   EXPECT_EQ(good["residence_lock_step"], json::array({3}));
 
   compile("a", "mesh:1x4", "all-to-all", "pairwise");
-  const json found = json::parse(run("simulate a --bytes 8 --format json").out);
+  const json found = json_of("simulate a --bytes 8");
   EXPECT_EQ(found["contention_free"], false);
   EXPECT_EQ(found["right"], true);
   const json& first = found["contention"]["first"];
@@ -31,13 +30,13 @@ TEST_F(Command, SimulateNamesTheFirstConflict) {
   EXPECT_EQ(first["transfers"][0], (json{{"from", 0}, {"to", 2}, {"number", 0}}));
   EXPECT_EQ(first["transfers"][1], (json{{"from", 1}, {"to", 3}, {"number", 0}}));
   const std::string text = run("simulate a --bytes 8").out;
-  EXPECT_NE(text.find("at worst"), std::string::npos) << text;
-  EXPECT_NE(text.find("first in step 1 on rank 1 "), std::string::npos) << text;
+  EXPECT_PRED2(contains, text, "at worst");
+  EXPECT_PRED2(contains, text, "first in step 1 on rank 1 ");
 }
 
 TEST_F(Command, SimulateCountsWhatLinksCarry) {
   compile("b", "fattree:k=2,h=2,c=k", "gather", "leaf");
-  const json out = json::parse(run("simulate b --bytes 1000 --format json").out);
+  const json out = json_of("simulate b --bytes 1000");
   EXPECT_EQ(out["contention_free"], true);
   const json& links = out["links"];
   EXPECT_EQ(links["all"], 12);
@@ -60,8 +59,7 @@ TEST_F(Command, SimulateAllToAllOnMeshesIsWithinFivePercentOfTheLoadBound) {
       {"mesh:4x4", 16}, {"mesh:5x7", 60}, {"mesh:8x8", 128}};
   for (const auto& [mesh, bound] : bounds) {
     compile("a", mesh, "all-to-all", "mesh-balanced", "--links hop-by-hop");
-    const json out = json::parse(
-        run("simulate a --bytes 1MiB --alpha 0 --beta 1e-9 --no-data --format json").out);
+    const json out = json_of("simulate a --bytes 1MiB --alpha 0 --beta 1e-9 --no-data");
     const double least = bound * 1048576 * 1e-9, seconds = out["simulated_seconds"].get<double>();
     EXPECT_GE(seconds, least) << mesh;
     EXPECT_LE(seconds, 1.05 * least) << mesh;
@@ -72,13 +70,13 @@ TEST_F(Command, SimulateAllToAllOnMeshesIsWithinFivePercentOfTheLoadBound) {
 TEST_F(Command, SimulateWithACountForEachRank) {
   compile("s", "fattree:k=2,h=2,c=1", "scatter", "leaf");
   write(directory_ / "numbers", "30, 0\n5000\t7\n");
-  const json list = json::parse(run("simulate s --counts 30,0,5000,7 --format json").out);
+  const json list = json_of("simulate s --counts 30,0,5000,7");
   EXPECT_EQ(list["right"], true);
   EXPECT_EQ(list["bytes"], 5000);
   EXPECT_EQ(list["bytes_are"], "longest part");
   EXPECT_EQ(list["counts"], json::array({30, 0, 5000, 7}));
-  EXPECT_EQ(list, json::parse(run("simulate s --counts @numbers --format json").out));
-  const json equal = json::parse(run("simulate s --bytes 5000 --format json").out);
+  EXPECT_EQ(list, json_of("simulate s --counts @numbers"));
+  const json equal = json_of("simulate s --bytes 5000");
   EXPECT_EQ(list["simulated_steps"], equal["simulated_steps"]);
   EXPECT_EQ(list["blocks"], equal["blocks"]);
   EXPECT_LT(list["simulated_seconds"], equal["simulated_seconds"]);
@@ -93,11 +91,9 @@ TEST_F(Command, SimulateWithACountForEachRank) {
   std::string numbers = random.out.substr(first, random.out.find(" elements", first) - first);
   std::erase(numbers, ' ');
   const json again = json::parse(run("simulate a --counts " + numbers + " --format json").out);
-  EXPECT_EQ(again, json::parse(run("simulate a --counts random:5:100 --format json").out));
-  EXPECT_EQ(
-      json::parse(
-          run("simulate a --counts random:5:100 --no-data --format json").out)["simulated_seconds"],
-      again["simulated_seconds"]);
+  EXPECT_EQ(again, json_of("simulate a --counts random:5:100"));
+  EXPECT_EQ(json_of("simulate a --counts random:5:100 --no-data")["simulated_seconds"],
+            again["simulated_seconds"]);
 }
 
 // Routers that have nothing to do pass no parts on.
@@ -135,14 +131,12 @@ TEST_F(Command, SimulatedSecondsHaveLambda) {
         Row{"13", "5/3", 17.0 / 3}, Row{"64", "4", 15}, Row{"14", "5/2", 7.5}}) {
     compile("l", std::string("complete:") + row.ranks, "broadcast", "lambda-tree",
             std::string("--lambda ") + row.lambda);
-    const json out =
-        json::parse(run("simulate l --bytes 1000 --alpha 1e-6 --beta 0 --format json").out);
+    const json out = json_of("simulate l --bytes 1000 --alpha 1e-6 --beta 0");
     const double seconds = row.microseconds * 1e-6;
     EXPECT_NEAR(out["predicted_seconds"], seconds, 1e-11) << row.ranks << ' ' << row.lambda;
     EXPECT_NEAR(out["lock_step_seconds"], seconds, 1e-11) << row.ranks << ' ' << row.lambda;
     EXPECT_NEAR(out["simulated_seconds"], seconds, 1e-11) << row.ranks << ' ' << row.lambda;
-    const json slow =
-        json::parse(run("simulate l --bytes 1000 --alpha 1e-6 --beta 1e-9 --format json").out);
+    const json slow = json_of("simulate l --bytes 1000 --alpha 1e-6 --beta 1e-9");
     EXPECT_NEAR(slow["simulated_seconds"], 2 * seconds, 1e-11) << "alpha + beta x 1000 is 2 us";
   }
 }
@@ -157,8 +151,7 @@ TEST_F(Command, CombineTakesThePredictedTime) {
        {Row{"8", "1"}, Row{"8", "2"}, Row{"13", "5/3"}, Row{"13", "5/2"}, Row{"64", "4"}}) {
     compile("c", std::string("complete:") + row.ranks, "allreduce", "combine",
             std::string("--lambda ") + row.lambda);
-    const json out =
-        json::parse(run("simulate c --bytes 1000 --alpha 1e-6 --beta 0 --format json").out);
+    const json out = json_of("simulate c --bytes 1000 --alpha 1e-6 --beta 0");
     const double predicted = out["predicted_seconds"];
     EXPECT_GT(predicted, 0);
     EXPECT_NEAR(out["lock_step_seconds"], predicted, 1e-11) << row.ranks << ' ' << row.lambda;
@@ -200,7 +193,7 @@ TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
     }
   }
   const std::string text = run("simulate lines --bytes 8 --no-data").out;
-  EXPECT_NE(text.find("not checked: no byte was moved"), std::string::npos) << text;
+  EXPECT_PRED2(contains, text, "not checked: no byte was moved");
 }
 
 TEST_F(Command, SimulateHopsAndJitter) {

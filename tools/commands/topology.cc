@@ -74,11 +74,7 @@ void print_as_json(const topology::Topology& topology) {
 void run_topology(const TopologyArguments& arguments) {
   if (!arguments.svg.empty()) check_writable(arguments.svg);
   const auto topology = parse_topology(arguments.spec);
-  if (!arguments.svg.empty()) {
-    const std::string picture = topology::draw_svg(*topology);
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(picture.data());
-    write_file(arguments.svg, {bytes, picture.size()});
-  }
+  if (!arguments.svg.empty()) write_file(arguments.svg, topology::draw_svg(*topology));
   if (arguments.format == Format::kJson) {
     print_as_json(*topology);
   } else {

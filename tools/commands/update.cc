@@ -269,14 +269,9 @@ void add_update(Command app) {
                     .flag("--settle", arguments->settles,
                           "Only end what an update left: finish the switch, or go back")
                     .excludes(images));
-  add_provider_option(command, arguments->launch);
-  command.number("--deadline", arguments->launch.deadline_ms, 10, 3'600'000,
-                 "How long an awaited link may stay silent before it is declared dead, ms");
-  command.text("--node-binary", arguments->launch.node_binary,
-               "espalier-node; default: beside espalier");
-  command.texts("--kill", arguments->kills,
-                "Test aid: NODE@MS kills a node's process MS after the start; a second one in the "
-                "second session");
+  add_node_options(command, arguments->launch);
+  // NODE@MS kills a node's process MS after the start; a second one in the second session.
+  command.texts("--kill", arguments->kills, "").hide();
   command.set_footer(kUpdateExamples);
   command.set_action([arguments] { update(*arguments); });
 }

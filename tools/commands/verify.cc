@@ -85,7 +85,7 @@ Proof prove(Source& source, const VerifyArguments& arguments) {
                 ", its smallest, or more");
     }
   }
-  options.progress = [&progress](double done) { progress.show(done); };
+  options.progress = progress.function();
   Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
   const verify::Counterexample& wrong = proof.verdict.counterexample;
   if (!proof.verdict.valid && wrong.property == verify::Property::kLinks && !arguments.loads) {
@@ -122,10 +122,8 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
   const verify::Verdict& verdict = proof.verdict;
   const std::int64_t blocks =
       verdict.valid ? picture_blocks(source.program(0), verdict) : verdict.counterexample.blocks;
-  const std::string svg = verify::draw_svg(source.topology(), program, blocks,
-                                           verdict.valid ? nullptr : &verdict.counterexample);
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(svg.data());
-  write_file(path, {bytes, svg.size()});
+  write_file(path, verify::draw_svg(source.topology(), program, blocks,
+                                    verdict.valid ? nullptr : &verdict.counterexample));
 }
 
 // Proves one schedule. What is to be printed is appended to `text`, or written to `json`. Returns

@@ -2,7 +2,6 @@
 // its verdicts.
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -90,7 +89,7 @@ TEST_F(VerifyCommand, OneWayLinksWithRouters) {
     compile("x", "file:one.textproto", collective, algorithm, "--links hop-by-hop");
     const CommandResult result = run("verify x");
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_NE(result.out.find("proven for every N"), std::string::npos) << result.out;
+    EXPECT_PRED2(contains, result.out, "proven for every N");
     EXPECT_EQ(run("simulate x --bytes 1000").status, 0);
   }
 }
@@ -99,10 +98,9 @@ TEST_F(VerifyCommand, OneWayLinksWithRouters) {
 TEST_F(VerifyCommand, SaysWhatHoldsForEveryN) {
   const CommandResult result = run(
       "verify --topology mesh:1x4 --collective broadcast --algorithm two-tree --embedding none");
-  EXPECT_NE(result.out.find("links: N = 1,"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("ASYNC is claimed, and SLOT does not hold either, from N = 2 onward"),
-            std::string::npos)
-      << result.out;
+  EXPECT_PRED2(contains, result.out, "links: N = 1,");
+  EXPECT_PRED2(contains, result.out,
+               "ASYNC is claimed, and SLOT does not hold either, from N = 2 onward");
 }
 
 // tests/bounds/check.py checks the witnesses themselves.
@@ -127,9 +125,8 @@ TEST_F(VerifyCommand, PrintsTheWitnessOfEachBound) {
 // A search that ends early is not kept from the reader.
 TEST_F(VerifyCommand, SaysThatGreaterBoundsMayExist) {
   compile("large", "mesh:32x32", "scan", "chain", "--links hop-by-hop --no-verify");
-  EXPECT_NE(run("verify --explain large").out.find("not all: distances are taken only"),
-            std::string::npos);
-  const auto json = nlohmann::json::parse(run("verify large --format json").out);
+  EXPECT_PRED2(contains, run("verify --explain large").out, "not all: distances are taken only");
+  const auto json = json_of("verify large");
   EXPECT_TRUE(json["certificate"].contains("limited"));
 }
 
@@ -146,10 +143,10 @@ TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
         std::tuple("one", "4", "N+3", R"({"a":3,"b":1,"d":1})")}) {
     const std::string name = file;
     const std::string line = std::string(", at least ") + bound + ";";
-    EXPECT_NE(run("verify " + name).out.find(line), std::string::npos) << run("verify " + name).out;
-    EXPECT_NE(run("show " + name).out.find(line), std::string::npos) << run("show " + name).out;
+    EXPECT_PRED2(contains, run("verify " + name).out, line);
+    EXPECT_PRED2(contains, run("show " + name).out, line);
     const std::string why = run("verify --explain " + name).out;
-    EXPECT_NE(why.find(std::string("fewer than ") + bound + " steps\n"), std::string::npos) << why;
+    EXPECT_PRED2(contains, why, std::string("fewer than ") + bound + " steps\n");
     const auto verified = nlohmann::json::parse(run("verify " + name + " --format json").out);
     EXPECT_EQ(verified["bound"], bound);
     EXPECT_EQ(verified["claimed_bound"], claimed);
@@ -158,10 +155,9 @@ TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
     for (const auto& one : shown["bounds"]) bounds += one.dump();
     EXPECT_EQ(bounds, numbers);
     EXPECT_EQ(run("draw " + name + " -o x.html").status, 0);
-    EXPECT_NE(read(directory_ / "x.html").find(std::string("at least ") + bound + ","),
-              std::string::npos);
+    EXPECT_PRED2(contains, read(directory_ / "x.html"), std::string("at least ") + bound + ",");
   }
-  const auto simulated = nlohmann::json::parse(run("simulate trees --bytes 8 --format json").out);
+  const auto simulated = json_of("simulate trees --bytes 8");
   EXPECT_EQ(simulated["blocks"], 1);
   EXPECT_EQ(simulated["bound_steps"], 5) << "2N+3, not ceil(26N/7) = 4";
 }
@@ -176,8 +172,7 @@ TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
                         "--blocks 9 --topology fattree:") +
             lanes);
     EXPECT_EQ(result.status, 0) << lanes << ": " << result.err;
-    EXPECT_NE(result.out.find(std::string(" up to 9: ") + steps + " steps"), std::string::npos)
-        << result.out;
+    EXPECT_PRED2(contains, result.out, std::string(" up to 9: ") + steps + " steps");
   }
 }
 
@@ -189,7 +184,7 @@ TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
         "allreduce --algorithm two-tree"}) {
     const CommandResult result =
         run(std::string("verify --topology complete:20000 --collective ") + schedule);
-    EXPECT_NE(result.out.find("proven for every N:"), std::string::npos) << result.out;
+    EXPECT_PRED2(contains, result.out, "proven for every N:");
   }
 }
 
@@ -218,7 +213,7 @@ TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
     ++broken;
     const CommandResult sound = run("verify " + name + "-sound.esp");
     EXPECT_EQ(sound.status, 0) << sound.err;
-    EXPECT_NE(sound.out.find(": valid: "), std::string::npos) << sound.out;
+    EXPECT_PRED2(contains, sound.out, ": valid: ");
     EXPECT_EQ(sound.err, "");
     const CommandResult wrong = run("verify " + name + ".esp --picture again.svg");
     EXPECT_EQ(wrong.status, 1) << name;
@@ -227,7 +222,7 @@ TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
     ASSERT_EQ(wrong.err.rfind(head, 0), 0u) << wrong.err;
     const std::string line = wrong.err.substr(head.size());
     EXPECT_EQ(line.find('\n'), line.size() - 1);
-    EXPECT_NE(read(directory_ / "lines").find(line), std::string::npos) << line;
+    EXPECT_PRED2(contains, read(directory_ / "lines"), line);
     EXPECT_EQ(read(directory_ / "again.svg"), read(entry.path())) << name;
     EXPECT_EQ(run("verify " + name + ".svg").status, 2);
     fs::remove(directory_ / "again.svg");
@@ -246,7 +241,7 @@ TEST_F(VerifyCommand, ExplainsWhatItProved) {
         "\n  ports ", "one-port duplex", "\n  links ", "\n  deadlock ", "\n  hazards ",
         "\n  claims ", "0 to 9 blocks", "\n  data flow ", "rank 15's output", "in rank order",
         "\n  in place ", "\n  steps ", "N+14 exactly: 15 for", "\n  bound ", "\n  not proven "}) {
-    EXPECT_NE(explained.out.find(words), std::string::npos) << words << explained.out;
+    EXPECT_PRED2(contains, explained.out, words);
   }
   const std::string svg = read(directory_ / "r.svg");
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
@@ -258,7 +253,7 @@ TEST_F(VerifyCommand, ExplainsWhatItProved) {
 TEST_F(VerifyCommand, VerifiesGeneratorsWithoutAFile) {
   for (const char* algorithm : {"chain", "two-tree"}) {
     compile("s", "mesh:2x3", "allreduce", algorithm, "--root 0");
-    auto filed = nlohmann::json::parse(run("verify s --format json").out);
+    auto filed = json_of("verify s");
     const std::string selected = std::string("--topology mesh:2x3 --collective allreduce ") +
                                  "--algorithm " + algorithm + " --root 0 --format json";
     auto generated = nlohmann::json::parse(run("verify " + selected).out);

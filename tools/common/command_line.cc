@@ -93,24 +93,6 @@ void check_command_names(CLI::App& app, const Values& words) {
   }
 }
 
-void summarize(const CLI::App& app, const std::string& path,
-               std::vector<CommandSummary>& summaries) {
-  CommandSummary summary = {path, {}, {}};
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) continue;
-    OptionSummary each = {{}, option->get_expected_max() == 0 ? "" : option->get_type_name()};
-    for (const std::string& name : option->get_snames()) each.names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) each.names.push_back("--" + name);
-    summary.options.push_back(std::move(each));
-  }
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* command : commands) summary.commands.push_back(command->get_name());
-  summaries.push_back(std::move(summary));
-  for (const CLI::App* command : commands) {
-    summarize(*command, path + " " + command->get_name(), summaries);
-  }
-}
-
 std::string help_hint(const CLI::App& app) { return "; see '" + path_of(app) + " --help'"; }
 
 [[noreturn]] void refuse_extra(CLI::App& app) {
@@ -172,6 +154,8 @@ Option& Option::show_default(const std::string& value) {
   return *this;
 }
 
+void Option::hide() { option_->group(""); }
+
 void Option::describe(const std::string& help) { option_->description(help); }
 
 bool Option::is_given() const { return option_->count() > 0; }
@@ -200,6 +184,12 @@ Option Command::word(const std::string& names, const std::vector<std::string>& w
     store(static_cast<std::size_t>(found - words.begin()));
   };
   return Option(*state_, add(*state_, *app_, names, help, all.c_str(), false, find));
+}
+
+Option Command::word(const std::string& names, const std::vector<std::string>& words,
+                     std::string& value, const std::string& help) {
+  return word(
+      names, words, [&value, words](std::size_t index) { value = words[index]; }, help);
 }
 
 Option Command::texts(const std::string& names, std::vector<std::string>& values,
@@ -294,12 +284,6 @@ CommandLine::CommandLine(const std::string& name, const std::string& help,
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::program() { return Command(*state_, &state_->app); }
-
-std::vector<CommandSummary> CommandLine::commands() const {
-  std::vector<CommandSummary> summaries;
-  summarize(state_->app, state_->app.get_name(), summaries);
-  return summaries;
-}
 
 void CommandLine::run(int argc, char** argv) {
   CLI::App& app = state_->app;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
@@ -26,6 +27,8 @@ class Option {
   Option& required(bool required = true);
   // The help shows `value` as the default.
   Option& show_default(const std::string& value);
+  // The help does not name the option: a test aid.
+  void hide();
   // Replaces the help text.
   void describe(const std::string& help);
   // The two are refused together.
@@ -48,6 +51,16 @@ class Command {
   // One of `words`; `store` gets its index.
   Option word(const std::string& names, const std::vector<std::string>& words,
               std::function<void(std::size_t index)> store, const std::string& help);
+  // The same; `value` gets the word, or the value of an enum whose values are 0, 1, ...
+  Option word(const std::string& names, const std::vector<std::string>& words, std::string& value,
+              const std::string& help);
+  template <typename Enum>
+  requires std::is_enum_v<Enum> Option word(const std::string& names,
+                                            const std::vector<std::string>& words, Enum& value,
+                                            const std::string& help) {
+    const auto store = [&value](std::size_t index) { value = static_cast<Enum>(index); };
+    return word(names, words, store, help).show_default(words[static_cast<std::size_t>(value)]);
+  }
   // May be given several times; each adds one value.
   Option texts(const std::string& names, std::vector<std::string>& values, const std::string& help);
   // Given once, its values separated by commas.
@@ -77,27 +90,12 @@ class Command {
   CLI::App* app_;
 };
 
-// An option as a shell completes it.
-struct OptionSummary {
-  std::vector<std::string> names;  // with dashes
-  std::string value;               // as the help shows it: "TEXT", "text|json"; empty: a flag
-};
-
-// A command as a shell completes it.
-struct CommandSummary {
-  std::string path;                   // "espalier image build"
-  std::vector<std::string> commands;  // the names of its own commands
-  std::vector<OptionSummary> options;
-};
-
 // The program's command line.
 class CommandLine {
  public:
   CommandLine(const std::string& name, const std::string& help, const std::string& version);
   ~CommandLine();
   [[nodiscard]] Command program();
-  // The program and all its commands.
-  [[nodiscard]] std::vector<CommandSummary> commands() const;
   // Parses the arguments and runs the chosen command. Prints the help or the version if they are
   // asked for. Throws Failure (bad input) for an unknown command or option, with the nearest known
   // one; for a missing, repeated, empty or excluded option; and any Failure of the command.

@@ -1,6 +1,8 @@
 #pragma once
 // Signals that wait.
 
+#include <pthread.h>
+
 #include <csignal>
 
 namespace espalier::tools {
@@ -10,10 +12,14 @@ namespace espalier::tools {
 // the process still reaches another thread.
 class HeldSignals {
  public:
-  HeldSignals();
+  HeldSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
-  ~HeldSignals();
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
   sigset_t before_;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/parse_number.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 
@@ -15,9 +16,7 @@ namespace espalier::tools {
 std::uint64_t whole_number(const std::string& option, const std::string& text, std::uint64_t least,
                            std::uint64_t most) {
   std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stopped != end || number < least || number > most) {
+  if (!parse_number(text, number) || number < least || number > most) {
     bad_input(option + " '" + one_line(text) + "' is not a whole number from " +
               std::to_string(least) + " to " + std::to_string(most));
   }
@@ -26,9 +25,7 @@ std::uint64_t whole_number(const std::string& option, const std::string& text, s
 
 double real_number(const std::string& option, const std::string& text, double least, double most) {
   double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stopped != end || !(number >= least && number <= most)) {
+  if (!parse_number(text, number) || !(number >= least && number <= most)) {
     bad_input(option + " '" + one_line(text) + "' is not a number from " + real_text(least) +
               " to " + real_text(most));
   }
@@ -67,12 +64,11 @@ std::uint64_t byte_count(const std::string& option, const std::string& text, std
   };
   // Without a fraction exactly; with one as far as a double is exact.
   std::uint64_t whole = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stopped, error] = std::from_chars(digits.data(), end, whole);
-  if (error == std::errc() && stopped == end && whole <= most / unit->bytes) {
+  if (parse_number(digits, whole) && whole <= most / unit->bytes) {
     return whole * unit->bytes;
   }
   double number = 0;
+  const char* end = digits.data() + digits.size();
   const auto [behind, wrong] =
       std::from_chars(digits.data(), end, number, std::chars_format::fixed);
   const double bytes = number * static_cast<double>(unit->bytes);

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <optional>
 
@@ -43,16 +42,17 @@ int open_to_write(const std::string& path) {
 }  // namespace
 
 void add_format(Command command, Format& format) {
-  const auto store = [&format](std::size_t index) {
-    format = index == 1 ? Format::kJson : Format::kText;
-  };
-  command.word("--format", {"text", "json"}, store, "How results are printed").show_default("text");
+  command.word("--format", {"text", "json"}, format, "How results are printed");
 }
 
 void print_json(const Json& value) { std::cout << value.dump(2) << '\n'; }
 
-void write_text(const std::string& path, const std::string& text) {
+void write_file(const std::string& path, const std::string& text) {
   write_file(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, text);
   std::printf("%s: %s\n", one_line(path).c_str(), counted(text.size(), "byte").c_str());
 }
 

@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "base/counted.h"
 #include "base/one_line.h"
@@ -31,6 +29,7 @@ void print_json(const Json& value);
 // Writes the whole file, or leaves the old file: writes a temporary file in the same folder and
 // renames the temporary file. A signal waits until the file has its name. Throws Failure.
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
+void write_file(const std::string& path, const std::string& text);
 // The same for text; prints the file's name and size.
 void write_text(const std::string& path, const std::string& text);
 // Throws Failure (bad input) if write_file() cannot write to `path`: no such directory, no

@@ -30,6 +30,12 @@ std::vector<std::uint8_t> compile(const planner::PlannedSchedule& schedule) {
   return or_bad_input(planner::compile(schedule, progress.function()));
 }
 
+verify::Verdict verdict_of(const planner::LoadedSchedule& schedule, verify::VerifyOptions options) {
+  Progress progress("verifying");
+  options.progress = progress.function();
+  return verify::verify(*schedule.topology, planner::programs_of(schedule), options);
+}
+
 std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
                            bool hop_by_hop) {
   Progress progress("verifying");

@@ -19,6 +19,9 @@ namespace espalier::tools {
 [[nodiscard]] planner::ScheduleSet read_schedules(std::string name,
                                                   std::vector<std::uint8_t> bytes);
 [[nodiscard]] std::vector<std::uint8_t> compile(const planner::PlannedSchedule& schedule);
+// Returns the verdict for options to which the bar is added.
+[[nodiscard]] verify::Verdict verdict_of(const planner::LoadedSchedule& schedule,
+                                         verify::VerifyOptions options);
 [[nodiscard]] std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
                                          bool hop_by_hop);
 

@@ -19,8 +19,8 @@
 #include <fstream>
 #include <map>
 
+#include "tools/common/host.h"
 #include "tools/common/output.h"
-#include "tools/common/processors.h"
 
 namespace espalier::tools::doctor {
 namespace {
@@ -146,8 +146,7 @@ int mapping_status() {
     _exit(stat(path.c_str(), &about) == 0 || errno == ENOENT ? 0 : std::min(errno, 255));
   }
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) ? WEXITSTATUS(status) : EFAULT;
 }
 

@@ -26,10 +26,6 @@ struct ThreadBlock {
   std::map<std::size_t, std::int64_t> waited;  // by thread block: the last step already waited for
 };
 
-char buffer_letter(Buffer::Value buffer) {
-  return buffer == Buffer::kOutput ? 'o' : buffer == Buffer::kScratch ? 's' : 'i';
-}
-
 bool are_same(const Chunks& a, const Chunks& b) {
   return a.buffer == b.buffer && a.first == b.first;
 }

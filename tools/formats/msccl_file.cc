@@ -3,15 +3,14 @@
 #include <expat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "base/parse_number.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/formats/msccl.h"
@@ -135,9 +134,7 @@ class MscclParser {
   Number whole(std::string_view name, Number least, Number most) {
     const std::string_view digits = text(name);
     Number value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error == std::errc() && end == digits.data() + digits.size() && value >= least &&
-        value <= most) {
+    if (parse_number(digits, value) && value >= least && value <= most) {
       return value;
     }
     constexpr std::size_t kMaxQuoted = 40;

@@ -20,10 +20,6 @@ struct StreamMessages {
   std::vector<bool> has_credit;  // whether message k waits for the receiver
 };
 
-const char* buffer_letters(Buffer::Value buffer) {
-  return buffer == Buffer::kOutput ? "o" : buffer == Buffer::kScratch ? "s" : "i";
-}
-
 std::string_view mscclpp_name(Collective collective) {
   switch (collective.value()) {
     case Collective::kReduceScatter: return "reducescatter";
@@ -202,7 +198,7 @@ class PlanWriter {
 
   static Json local(const Chunks& chunks) {
     return {
-        {"type", buffer_letters(chunks.buffer)}, {"index", chunks.first}, {"size", chunks.count}};
+        {"type", buffer_letter(chunks.buffer)}, {"index", chunks.first}, {"size", chunks.count}};
   }
 
   // Operations on channels are one thread's, combines and copies all threads'. A "nop" makes the
@@ -257,7 +253,7 @@ class PlanWriter {
       Json types = Json::array();
       types.push_back("port");
       remote_.push_back(
-          {{"rank", peer}, {"type", buffer_letters(buffer)}, {"access_channel_types", types}});
+          {{"rank", peer}, {"type", buffer_letter(buffer)}, {"access_channel_types", types}});
     }
     return buffer_ids_.try_emplace(found->second, buffer_ids_.size()).first->second;
   }

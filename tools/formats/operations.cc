@@ -7,7 +7,7 @@
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tools/common/failure.h"
-#include "tools/common/output.h"
+#include "tools/common/schedules.h"
 
 namespace espalier::tools::formats {
 namespace {
@@ -139,13 +139,8 @@ void cannot_export(const planner::LoadedSchedule& loaded, const std::string& for
 }
 
 void prove(const planner::LoadedSchedule& loaded) {
-  Progress progress("verifying");
-  verify::VerifyOptions options;
-  options.links = false;  // which links messages take is the business of the format's reader
-  options.progress = [&progress](double done) { progress.show(done); };
-  const verify::Verdict verdict = verify::verify(
-      *loaded.topology,
-      [&loaded](std::uint32_t node) -> const Program& { return loaded.programs[node]; }, options);
+  // Which links messages take is the business of the format's reader.
+  const verify::Verdict verdict = verdict_of(loaded, {.links = false, .progress = {}});
   const verify::Counterexample& wrong = verdict.counterexample;
   const std::string name = "'" + one_line(loaded.name) + "' is not exported: ";
   if (wrong.too_large) bad_input(name + "it is too large to verify: " + wrong.message);

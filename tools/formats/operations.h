@@ -19,6 +19,10 @@ struct Chunks {
   std::int64_t count = 0;
 };
 
+[[nodiscard]] inline const char* buffer_letter(Buffer::Value buffer) {
+  return buffer == Buffer::kOutput ? "o" : buffer == Buffer::kScratch ? "s" : "i";
+}
+
 struct Operation {
   ActionKind kind = ActionKind::kNone;
   std::int64_t step = 0;

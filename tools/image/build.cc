@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/command_line.h"
 #include "base/counted.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
@@ -49,15 +50,9 @@ struct Sources {
 
 // Throws Failure (bad input) if the schedule does not verify.
 void prove(const planner::LoadedSchedule& schedule) {
-  Progress progress("verifying");
-  verify::VerifyOptions options;
   // As `espalier run`: where only ranks have programs the fabric routes.
-  options.links = schedule.file.nodes() > schedule.file.ranks();
-  options.progress = [&progress](double done) { progress.show(done); };
-  const auto program = [&](std::uint32_t node) -> const Program& {
-    return schedule.programs.at(node);
-  };
-  const verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
+  const verify::Verdict verdict = verdict_of(
+      schedule, {.links = schedule.file.nodes() > schedule.file.ranks(), .progress = {}});
   if (verdict.valid) return;
   bad_input("'" + one_line(schedule.name) +
             "' does not verify and goes into no image: " + verdict.counterexample.message);
@@ -304,14 +299,6 @@ void make_spares(const BuildArguments& arguments, Sources& sources) {
   }
 }
 
-std::string output_path(const std::string& pattern, std::uint32_t node) {
-  std::string path = pattern;
-  for (std::size_t i = path.find("%r"); i != std::string::npos; i = path.find("%r", i)) {
-    path.replace(i, 2, std::to_string(node));
-  }
-  return path;
-}
-
 // One node, or where the output has %r and no node is given all of them.
 std::vector<std::uint32_t> chosen_nodes(const BuildArguments& arguments, const Sources& sources) {
   const std::uint32_t nodes = sources.schedules.front().file.nodes();
@@ -335,7 +322,7 @@ std::vector<std::uint32_t> chosen_nodes(const BuildArguments& arguments, const S
 }
 
 void run_build(const BuildArguments& arguments) {
-  check_writable(output_path(arguments.output, 0));
+  check_writable(with_node_number(arguments.output, 0));
   Sources sources;
   sources.board = or_bad_input(planner::read_board(arguments.board));
   sources.common.board = sources.board.name();
@@ -348,7 +335,7 @@ void run_build(const BuildArguments& arguments) {
   sources.common.topology_digest = sources.schedules.front().file.topology_digest();
   // All are made before any is written.
   const std::vector<std::uint32_t> nodes = chosen_nodes(arguments, sources);
-  for (const std::uint32_t node : nodes) check_writable(output_path(arguments.output, node));
+  for (const std::uint32_t node : nodes) check_writable(with_node_number(arguments.output, node));
   if (!arguments.spares.empty()) {
     make_spares(arguments, sources);
   } else if (arguments.fewer_spares) {
@@ -359,7 +346,7 @@ void run_build(const BuildArguments& arguments) {
   for (const std::uint32_t node : nodes) images.push_back(build_node(sources, node));
   Json json = Json::array();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const std::string path = output_path(arguments.output, nodes[i]);
+    const std::string path = with_node_number(arguments.output, nodes[i]);
     write_file(path, images[i]);
     json.push_back({{"file", path}, {"node", nodes[i]}, {"bytes", images[i].size()}});
     std::size_t spares = 0, spare_bytes = 0;

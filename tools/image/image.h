@@ -8,7 +8,6 @@
 #include "firmware/image/image.h"
 #include "firmware/image/key_file.h"
 #include "tools/common/command_line.h"
-#include "tools/common/output.h"
 
 namespace espalier::tools::image {
 

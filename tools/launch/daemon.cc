@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -19,7 +18,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -185,21 +183,14 @@ bool Daemon::fork_rank(std::uint32_t number) {
   for (auto& ends : pipes) {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
   }
-  const pid_t self = getpid();
   sigset_t all;
   sigset_t own;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &own);
-  const pid_t child = fork();
-  if (child == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != self || !keeper_.enter()) _exit(127);
-    become(number, pipes[0][0], pipes[1][1], pipes[2][1]);
-  }
+  const pid_t child = keeper_.fork_group();
+  if (child == 0) become(number, pipes[0][0], pipes[1][1], pipes[2][1]);
   sigprocmask(SIG_SETMASK, &own, nullptr);
   if (child < 0) return false;
-  setpgid(child, child);
   close(pipes[0][0]);
   close(pipes[1][1]);
   close(pipes[2][1]);
@@ -265,15 +256,7 @@ void Daemon::close_stream(const Fields& message) {
 }
 
 // The messages to the launcher never wait for it: `signal` and the end of a rank come first.
-void Daemon::send_outgoing() {
-  while (!outgoing_.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, outgoing_.data(), outgoing_.size());
-    if (written > 0) outgoing_.erase(0, static_cast<std::size_t>(written));
-    if (written >= 0 || errno == EINTR) continue;
-    if (errno != EAGAIN) over_ = true;
-    return;
-  }
-}
+void Daemon::send_outgoing() { over_ = !write_some(STDOUT_FILENO, outgoing_) || over_; }
 
 // Sends the complete lines, or everything if `whole`.
 void Daemon::flush(Rank& rank, std::size_t stream, bool whole) {
@@ -365,9 +348,7 @@ void Daemon::watch_children() {
 // Writes the launcher's input to rank 0 as far as the pipe takes it.
 void Daemon::feed() {
   if (input_ >= 0 && !input_bytes_.empty()) {
-    const ssize_t written = write(input_, input_bytes_.data(), input_bytes_.size());
-    if (written > 0) input_bytes_.erase(0, static_cast<std::size_t>(written));
-    if (written < 0 && errno != EAGAIN && errno != EINTR) {  // rank 0 reads no more
+    if (!write_some(input_, input_bytes_)) {  // rank 0 reads no more
       input_bytes_.clear();
       input_ends_ = true;
     } else if (input_bytes_.empty() && !input_ends_) {

@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <sstream>
+
+#include "base/parse_number.h"
 
 namespace espalier::launch {
 namespace {
@@ -14,13 +15,6 @@ constexpr std::size_t kMaxMessage = 64u << 20;  // bytes
 constexpr std::size_t kLength = 4;              // bytes of a length
 constexpr std::size_t kJobFields = 7;           // of a `job`, before the environment
 constexpr int kMaxStatus = 255;                 // of a process
-
-template <typename T>
-bool parse_number(const std::string& text, T& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end;
-}
 
 void add_length(std::string& bytes, std::size_t value) {
   for (std::size_t i = 0; i < kLength; ++i) {
@@ -45,6 +39,15 @@ bool write_all(int file, const std::string& bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     done += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+bool write_some(int pipe, std::string& bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(pipe, bytes.data(), bytes.size());
+    if (written > 0) bytes.erase(0, static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) return errno == EAGAIN;
   }
   return true;
 }
@@ -113,8 +116,6 @@ std::string encode(const Fields& fields) {
   add_length(message, body.size());
   return message + body;
 }
-
-bool send_fields(int pipe, const Fields& fields) { return write_all(pipe, encode(fields)); }
 
 bool Reader::fill(int pipe) {
   char buffer[65536];

@@ -14,10 +14,10 @@
 // `closed` that the reader of a stream is gone. IGNORED: signals that the ranks ignore.
 // CALLER is the launcher's IP as ssh reports it, or empty. A closed pipe ends the other side.
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace espalier::launch {
@@ -63,10 +63,10 @@ struct RankEnd {
 
 // Returns the bytes of one message.
 [[nodiscard]] std::string encode(const Fields& fields);
-// Writes one message. Returns false if the other side has closed the pipe.
-[[nodiscard]] bool send_fields(int pipe, const Fields& fields);
 // Writes all bytes. Returns false on an error.
 [[nodiscard]] bool write_all(int file, const std::string& bytes);
+// Writes, and removes, the bytes that the pipe takes without waiting. Returns false on an error.
+[[nodiscard]] bool write_some(int pipe, std::string& bytes);
 
 // Collects bytes of a pipe and takes messages out of them.
 class Reader {

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "base/counted.h"
 #include "base/one_line.h"
+#include "base/parse_number.h"
 #include "base/read_file.h"
+#include "base/try.h"
 
 namespace espalier::launch {
 namespace {
@@ -24,9 +25,7 @@ constexpr const char* kForm = "expected 'HOST', 'HOST:N' or 'HOST slots=N'";
 // A number from 1 to `max` in decimal digits.
 std::optional<std::uint32_t> number_of(const std::string& text, std::uint32_t max) {
   std::uint32_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || number == 0 || number > max) return std::nullopt;
+  if (!parse_number(text, number) || number == 0 || number > max) return std::nullopt;
   return number;
 }
 
@@ -156,7 +155,7 @@ Result<Host> read_line(const std::vector<std::string>& words) {
   if (!host) return host;
   LineOptions options;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (auto read = read_option(words[i], options); !read) return fail(read.error());
+    ESPALIER_TRY(read_option(words[i], options));
   }
   if (options.slots && host->slots != 0) {
     return fail("both ':N' and 'slots=N' for host '" + host->name + "'; expected one of them");
@@ -190,7 +189,7 @@ Result<std::vector<Host>> read_hosts(const std::vector<std::string>& words) {
   std::vector<Host> hosts;
   for (Host& host : read) {
     if (has_slots && host.slots == 0) host.slots = 1;
-    if (auto added = add(hosts, host); !added) return fail(added.error());
+    ESPALIER_TRY(add(hosts, host));
   }
   return hosts;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/contains.h"
 #include "base/testing/results.h"
 
 namespace espalier::launch {
@@ -108,11 +109,10 @@ TEST(Hosts, AHostfileThatIsRefusedNamesTheLine) {
     const Hostfile file(text);
     const std::string message = message_of(read_hostfile(file.path()));
     EXPECT_TRUE(message.starts_with(file.path())) << message;
-    EXPECT_NE(message.find(expected), std::string::npos) << text << ": " << message;
+    EXPECT_PRED2(contains, message, expected) << text;
   }
-  EXPECT_NE(message_of(read_hostfile("/tmp")).find("--hostfile: cannot read '/tmp': "),
-            std::string::npos);
-  EXPECT_NE(message_of(read_hostfile("/dev/zero")).find("it is a device"), std::string::npos);
+  EXPECT_PRED2(contains, message_of(read_hostfile("/tmp")), "--hostfile: cannot read '/tmp': ");
+  EXPECT_PRED2(contains, message_of(read_hostfile("/dev/zero")), "it is a device");
 }
 
 TEST(Hosts, TheWordsOfHosts) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -24,6 +23,7 @@
 #include "base/one_line.h"
 #include "base/process/inherited.h"
 #include "base/process/open_files.h"
+#include "base/try.h"
 #include "base/version.h"
 #include "bootstrap/server.h"
 #include "tools/cluster/keeper.h"
@@ -169,8 +169,7 @@ void Job::end() {
   }
   cluster::end_groups(groups);
   for (const pid_t group : groups) {
-    while (waitpid(group, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(group, nullptr, 0) < 0 && errno == EINTR) continue;
   }
   connections_.clear();
   keeper_.stop();
@@ -201,13 +200,9 @@ Result<void> Job::connect(Connection& connection, const std::string& espalier) {
       return fail(std::string("cannot open a pipe: ") + std::strerror(errno));
     }
   }
-  const pid_t self = getpid();
-  connection.process = fork();
+  connection.process = keeper_.fork_group();
   const int failure = errno;
   if (connection.process == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != self || !keeper_.enter()) _exit(127);
     become_daemon(connection, espalier, {pipes[0][0], pipes[1][1], pipes[2][1]});
   }
   close(pipes[0][0]);
@@ -220,7 +215,6 @@ Result<void> Job::connect(Connection& connection, const std::string& espalier) {
   if (connection.process < 0) {
     return fail(std::string("cannot start a process: ") + std::strerror(failure));
   }
-  setpgid(connection.process, connection.process);
   return {};
 }
 
@@ -246,14 +240,8 @@ void Job::send(Connection& connection, const Fields& message) {
 }
 
 void Job::flush(Connection& connection) {
-  while (!connection.outgoing.empty()) {
-    const ssize_t written =
-        write(connection.to, connection.outgoing.data(), connection.outgoing.size());
-    if (written > 0) connection.outgoing.erase(0, static_cast<std::size_t>(written));
-    if (written >= 0 || errno == EINTR) continue;
-    if (errno != EAGAIN) connection.outgoing.clear();  // its end is read from the other pipe
-    return;
-  }
+  // After an error the end of the daemon is read from the other pipe.
+  if (!write_some(connection.to, connection.outgoing)) connection.outgoing.clear();
 }
 
 void Job::fail_with(const std::string& line, int status) {
@@ -508,14 +496,10 @@ Result<void> Job::serve_rendezvous() {
   for (const Connection& connection : connections_) is_here &= connection.host.is_here;
   std::string host = is_here ? "127.0.0.1" : "0.0.0.0";
   if (!options_.address.empty()) host = options_.address;
-  const auto allowed =
-      allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + options_.ranks,
-                       "the connections of " + counted(options_.ranks, "rank"));
-  if (!allowed) return allowed;
-  auto server =
-      bootstrap::Server::start(host + ":0", options_.ranks, bootstrap::secret_of(secret_));
-  if (!server) return fail(server.error());
-  server_ = *std::move(server);
+  ESPALIER_TRY(allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + options_.ranks,
+                                "the connections of " + counted(options_.ranks, "rank")));
+  ESPALIER_TRY_TO(server_, bootstrap::Server::start(host + ":0", options_.ranks,
+                                                    bootstrap::secret_of(secret_)));
   return {};
 }
 
@@ -556,19 +540,18 @@ Result<void> Job::start() {
   if (getrandom(secret_.data(), secret_.size(), 0) != static_cast<ssize_t>(kSecretBytes)) {
     return fail("no random bytes from the system for the job's secret");
   }
-  const auto espalier = tools::own_program();
-  if (!espalier) return fail(espalier.error());
-  if (auto kept = keeper_.start(); !kept) return kept;
+  ESPALIER_TRY_TO(const auto espalier, tools::own_program());
+  ESPALIER_TRY(keeper_.start());
   ended_.assign(options_.ranks, false);
   connections_.resize(options_.hosts.size());
   for (std::size_t i = 0; i < connections_.size(); ++i) connections_[i].host = options_.hosts[i];
   for (Connection& connection : connections_) {
-    if (auto done = connect(connection, *espalier); !done) return done;
+    ESPALIER_TRY(connect(connection, espalier));
   }
   output_ = std::make_unique<Output>();  // its threads come after the forks
-  if (auto done = await(Connection::State::kHello); !done) return done;
+  ESPALIER_TRY(await(Connection::State::kHello));
   for (Connection& connection : connections_) describe_job(connection);
-  if (auto done = await(Connection::State::kReady); !done) return done;
+  ESPALIER_TRY(await(Connection::State::kReady));
   return serve_rendezvous();
 }
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/testing/contains.h"
 #include "collectives/predict/predict.h"
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/node_memory.h"
@@ -24,10 +25,7 @@ TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
   for (const Experiment which : kExperiments) {
     for (std::uint32_t receivers = 1; receivers <= kMaxReceivers; ++receivers) {
       const planner::LoadedSchedule schedule = experiment(which, receivers);
-      const verify::Verdict verdict = verify::verify(
-          *schedule.topology,
-          [&](std::uint32_t node) -> const Program& { return schedule.programs.at(node); },
-          verify::VerifyOptions{});
+      const verify::Verdict verdict = verdict_of(schedule, {});
       EXPECT_TRUE(verdict.valid) << receivers << verdict.counterexample.message;
     }
   }
@@ -178,10 +176,10 @@ TEST(Postal, ReportsTellTheParameters) {
   EXPECT_NEAR(json["sizes"][1]["lambda"].get<double>(), 2, 1e-9);
   EXPECT_NEAR(json["sizes"][0]["alpha_s"].get<double>(), 2e-6, 1e-12);
   EXPECT_NEAR(json["beta_s_per_byte"].get<double>(), 2e-9, 1e-14);
-  EXPECT_NE(measured_text(measured).find("2.00"), std::string::npos);
+  EXPECT_PRED2(contains, measured_text(measured), "2.00");
   const std::string svg = measured_svg(measured);
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
-  EXPECT_NE(svg.find("</svg>"), std::string::npos);
+  EXPECT_PRED2(contains, svg, "</svg>");
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }

@@ -75,21 +75,6 @@ planner::Fraction ratio_of(const std::string& text) {
   return {above / divisor, below / divisor};
 }
 
-bool is_hop_by_hop(const PlanOptions& options) {
-  if (options.links.empty() || options.links == "routed") {
-    if (options.ports.empty()) return false;
-    bad_input("--ports is for schedules on the links of the topology; expected --links hop-by-hop");
-  }
-  if (options.links == "hop-by-hop") return true;
-  bad_input("unknown --links '" + one_line(options.links) + "'; expected routed or hop-by-hop");
-}
-
-PortModel ports_of(const std::string& ports) {
-  if (ports.empty() || ports == "multiport") return PortModel::kMultiport;
-  if (ports == "single-send") return PortModel::kSingleSend;
-  bad_input("unknown --ports '" + one_line(ports) + "'; expected multiport or single-send");
-}
-
 planner::Placement placement_of(const std::string& name) {
   using Kind = planner::Placement::Kind;
   if (name.empty()) return {};
@@ -146,25 +131,18 @@ void add_schedule_window(Command command, PlanOptions& options) {
 }
 
 void add_links(Command command, PlanOptions& options) {
-  command.text("--links", options.links,
+  command.word("--links", {"routed", "hop-by-hop"}, options.links,
                "routed: the fabric routes; hop-by-hop: every message crosses one link of the "
                "topology, routers have programs; default: routed");
-  command.text("--ports", options.ports,
+  command.word("--ports", {"multiport", "single-send"}, options.ports,
                "With --links hop-by-hop: multiport, or single-send, one send per node and step; "
                "default: multiport");
 }
 
 void add_limits(Command command, std::string& limits) {
-  command.text("--limits", limits,
+  command.word("--limits", {"boards", "host"}, limits,
                "boards: programs that boards have room for; host: larger ones, which boards "
                "refuse; default: boards");
-}
-
-bool is_for_hosts(const std::string& limits) {
-  if (!limits.empty() && limits != "boards" && limits != "host") {
-    bad_input("unknown --limits '" + one_line(limits) + "'; expected boards or host");
-  }
-  return limits == "host";
 }
 
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
@@ -187,7 +165,7 @@ planner::PlanRequest plan_request(const PlanOptions& options) {
     request.algorithm = or_bad_input(planner::find_entry(request.collective, options.algorithm));
   }
   request.root = root_of(options.root, *request.topology, request.collective);
-  request.is_for_hosts = is_for_hosts(options.limits);
+  request.is_for_hosts = options.limits == "host";
   request.has_own_run_length = options.run_length == "own";
   if (!options.run_length.empty() && !request.has_own_run_length) {
     request.run_length = number_of("--run-length", options.run_length, 1, kMaxFieldWindow);
@@ -202,8 +180,11 @@ planner::PlanRequest plan_request(const PlanOptions& options) {
   }
   request.window_is_limit = options.window_is_limit;
   request.placement = placement_of(options.embedding);
-  request.is_hop_by_hop = is_hop_by_hop(options);
-  request.ports = ports_of(options.ports);
+  request.is_hop_by_hop = options.links == "hop-by-hop";
+  if (!request.is_hop_by_hop && !options.ports.empty()) {
+    bad_input("--ports is for schedules on the links of the topology; expected --links hop-by-hop");
+  }
+  request.ports = options.ports == "single-send" ? PortModel::kSingleSend : PortModel::kMultiport;
   return request;
 }
 

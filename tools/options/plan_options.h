@@ -38,8 +38,6 @@ void add_limits(Command command, std::string& limits);  // --limits
 // All below throw Failure (bad input) with a line that says what is wrong and what would be right.
 [[nodiscard]] std::unique_ptr<topology::Topology> parse_topology(const std::string& spec);
 [[nodiscard]] Collective collective_of(const std::string& name);
-// Whether `limits` names the limits of hosts; empty: it does not.
-[[nodiscard]] bool is_for_hosts(const std::string& limits);
 // The request that the options are. Reads the files that they name.
 [[nodiscard]] planner::PlanRequest plan_request(const PlanOptions& options);
 // The schedule that the options name; kAuto is not a name.

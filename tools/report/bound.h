@@ -1,7 +1,6 @@
 #pragma once
 // The lower bound on a schedule's steps (planner/make/bound.h) as commands print it. Host only.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -6,6 +6,7 @@
 
 #include "tools/common/json.h"
 #include "tools/common/output.h"
+#include "tools/report/line_plot.h"
 
 namespace espalier::tools {
 namespace {
@@ -159,6 +160,37 @@ std::string measured_text(const Measured& measured) {
     text += line;
   }
   return text;
+}
+
+std::string measured_svg(const Measured& measured) {
+  using Curve = std::pair<const char*, double Postal::*>;
+  const auto plot = [&](const std::string& title, const PlotAxis& y, double unit,
+                        const std::vector<Curve>& curves) {
+    std::vector<PlotLine> lines;
+    for (const auto& [name, value] : curves) {
+      PlotLine line{name, {}};
+      for (const MeasuredSize& size : measured.sizes) {
+        if (size.postal.*value <= 0) continue;
+        line.points.emplace_back(std::max(1.0, static_cast<double>(size.bytes)),
+                                 size.postal.*value / unit);
+      }
+      if (!line.points.empty()) lines.push_back(std::move(line));
+    }
+    return lines.empty() ? "" : plot_svg(title, {"bytes", true, true}, y, lines);
+  };
+  char beta[32];
+  std::snprintf(beta, sizeof beta, "%.3g", measured.line.beta * 1e9);
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"780\" height=\"800\">\n" +
+         plot("Over " + measured.provider + ": one way " + seconds_text(measured.line.alpha) +
+                  " + " + beta + " ns/B * bytes",
+              {"us", true}, 1e-6,
+              {{"one way, lambda t_s", &Postal::one_way_s}, {"send, t_s", &Postal::send_s}}) +
+         "<svg y=\"400\">\n" +
+         plot("lambda", {"lambda"}, 1,
+              {{"both experiments", &Postal::lambda},
+               {"echo", &Postal::echo_lambda},
+               {"return", &Postal::return_lambda}}) +
+         "</svg>\n</svg>\n";
 }
 
 }  // namespace espalier::tools

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "planner/workload/counts.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
@@ -167,13 +166,9 @@ std::string legend(const RunResult& result) {
             tools::counted(result.processors, "processor") +
             " and take turns: the time is not that of a fabric\n";
   }
-  const char* defaults = result.default_alpha && result.default_beta ? "alpha and beta"
-                         : result.default_alpha                      ? "alpha"
-                         : result.default_beta                       ? "beta"
-                                                                     : nullptr;
-  if (defaults == nullptr || result.sizes.empty()) return text;
+  if (!result.default_model || result.sizes.empty()) return text;
   const SizeResult& size = result.sizes.front();
-  return text + "predicted: with the default " + defaults + ", not measured here (alpha " +
+  return text + "predicted: with the default alpha and beta, not measured here (alpha " +
          tools::seconds_text(size.alpha) + format(", beta %.3g ns/B", size.beta * 1e9) +
          "); 'espalier measure' measures them\n";
 }
@@ -213,8 +208,8 @@ Json result_json(const RunResult& result) {
     run["beta_s_per_byte"] = size.beta;
     run["bound_steps"] = size.bound_steps;
     run["predicted_s"] = size.predicted;
-    run["alpha_is_default"] = result.default_alpha;
-    run["beta_is_default"] = result.default_beta;
+    run["alpha_is_default"] = result.default_model;
+    run["beta_is_default"] = result.default_model;
     const Bandwidth bandwidth = bandwidth_for(result, size, median_of(size));
     run["algbw_gb_per_s"] = bandwidth.algorithm ? Json(*bandwidth.algorithm) : Json();
     run["busbw_gb_per_s"] = bandwidth.bus ? Json(*bandwidth.bus) : Json();

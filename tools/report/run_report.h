@@ -75,8 +75,8 @@ struct RunResult {
   std::string chosen_by;   // "selection": the file's; otherwise as choice_word()
   std::vector<verify::LowerBound> bounds;
   std::uint32_t processors = 0;  // of this host, if it has all nodes; 0: some may be elsewhere
-  bool default_alpha = false, default_beta = false;  // the prediction uses the defaults
-  std::uint64_t descriptor_bytes = 0;                // of the longest descriptor
+  bool default_model = false;    // the prediction is from default constants
+  std::uint64_t descriptor_bytes = 0;  // of the longest descriptor
   std::uint32_t back_to_back = 1;
   bool hop_by_hop = false;
   std::vector<EndpointResult> endpoints;  // of a hop-by-hop run

@@ -13,14 +13,6 @@
 namespace espalier::tools {
 namespace {
 
-const char* buffer_word(Buffer::Value buffer) {
-  switch (buffer) {
-    case Buffer::kInput: return "input";
-    case Buffer::kOutput: return "output";
-    default: return "scratch";
-  }
-}
-
 Json count_json(const Count& count) {
   return {{"a", count.a},
           {"b", count.b},
@@ -61,7 +53,7 @@ Json index_json(const Program& program, std::uint32_t ref) {
 }
 
 Json operand_json(const Program& program, const Operand& operand) {
-  Json json = {{"buffer", buffer_word(operand.buffer)},
+  Json json = {{"buffer", buffer_name(operand.buffer)},
                {"segment", index_json(program, operand.segment_ref)},
                {"segments", operand_segment_count(operand)},
                {"block", index_json(program, operand.block_ref)}};
@@ -70,7 +62,7 @@ Json operand_json(const Program& program, const Operand& operand) {
 }
 
 Json operand_json(const OperandAt& operand) {
-  Json json = {{"buffer", buffer_word(operand.buffer)},
+  Json json = {{"buffer", buffer_name(operand.buffer)},
                {"segment", operand.segment},
                {"segments", operand.segment_count},
                {"block", operand.block}};

@@ -47,15 +47,6 @@ std::string term_text(const Term& term) {
          ")";
 }
 
-const char* buffer_name(Buffer buffer) {
-  switch (buffer) {
-    case Buffer::kInput: return "input";
-    case Buffer::kOutput: return "output";
-    case Buffer::kScratch: return "scratch";
-    default: return "nowhere";
-  }
-}
-
 std::string operand_text(Buffer buffer, const std::string& slot, const std::string& segment,
                          const std::string& block) {
   std::string text = buffer_name(buffer);
@@ -78,6 +69,15 @@ std::string sentence(ActionKind kind, const std::string& peer, const std::string
 }
 
 }  // namespace
+
+const char* buffer_name(Buffer buffer) {
+  switch (buffer) {
+    case Buffer::kInput: return "input";
+    case Buffer::kOutput: return "output";
+    case Buffer::kScratch: return "scratch";
+    default: return "nowhere";
+  }
+}
 
 std::string count_text(const Count& count) {
   Sum rounded;

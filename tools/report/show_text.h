@@ -18,7 +18,8 @@ namespace espalier::tools {
 [[nodiscard]] std::string operand_text(const Program& program, const Operand& operand);
 // The same of one instance.
 [[nodiscard]] std::string operand_text(const OperandAt& operand);
-// "send", ...
+// "input", "send", ...
+[[nodiscard]] const char* buffer_name(Buffer buffer);
 [[nodiscard]] const char* kind_name(ActionKind kind);
 [[nodiscard]] const char* port_model_name(PortModel model);
 [[nodiscard]] const char* contention_name(ContentionGuarantee contention);

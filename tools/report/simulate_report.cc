@@ -6,7 +6,6 @@
 
 #include "base/counted.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "planner/workload/counts.h"
 #include "tools/common/json.h"
 #include "tools/options/workload_options.h"
 

@@ -252,7 +252,7 @@ Trace make_trace(const planner::LoadedSchedule& loaded, const std::vector<EventL
 }
 
 void write_trace(const std::string& path, const Trace& trace, bool say) {
-  write_file(path, {reinterpret_cast<const std::uint8_t*>(trace.json.data()), trace.json.size()});
+  write_file(path, trace.json);
   if (!say) return;
   std::printf("  trace      %s: %s, %s, %s, %s", one_line(path).c_str(),
               counted(trace.nodes, "node").c_str(), counted(trace.tracks, "track").c_str(),

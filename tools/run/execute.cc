@@ -8,7 +8,6 @@
 #include "planner/make/bound.h"
 #include "tools/common/failure.h"
 #include "tools/options/resolve.h"
-#include "tools/report/bound.h"
 #include "tools/run/run.h"
 
 namespace espalier::run_command {
@@ -72,7 +71,7 @@ class SizeRun {
   void predict(SizeResult& size) const {
     const Program& program = schedule_.programs[0];
     const Layout layout = tools::or_bad_input(planner::layout_of(program, what_));
-    const predict::Model model = run_model(options_);
+    const predict::Model model = tools::model_of({options_.model, ""});
     const auto nodes = static_cast<std::uint32_t>(schedule_.programs.size());
     predict::Conditions conditions = run_conditions(options_, model, nodes);
     conditions.op = what_.op;

@@ -6,8 +6,8 @@
 #include "base/counted.h"
 #include "espalier/hal/mem/mem_endpoint.h"
 #include "hal/fabric/provider_list.h"
-#include "tools/common/available_memory.h"
 #include "tools/common/failure.h"
+#include "tools/common/host.h"
 #include "tools/run/run.h"
 
 namespace espalier::run_command {

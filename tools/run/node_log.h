@@ -1,7 +1,6 @@
 #pragma once
 // The event log that a node reports. Host only.
 
-#include <string>
 #include <vector>
 
 #include "espalier/base/result.h"

@@ -34,10 +34,7 @@ struct RunOptions {
   std::uint32_t repeat = 1;
   std::uint32_t warmup = 0;
   std::uint32_t back_to_back = 1;
-  double alpha = 20e-6;  // s
-  double beta = 1e-9;    // s/B
-  bool alpha_given = false, beta_given = false;
-  std::string model;           // file of a model that has them instead
+  std::string model;           // its file
   std::string ranks_per_host;  // as typed
   std::string board;           // limits that the schedule keeps
   bool ranks = false;          // print a row per rank
@@ -52,14 +49,6 @@ struct RunOptions {
   tools::Format format = tools::Format::kText;
   cluster::LaunchOptions launch;
 };
-
-// The model of --model, or of --alpha and --beta. Throws Failure (bad input).
-[[nodiscard]] inline predict::Model run_model(const RunOptions& options) {
-  if (!options.model.empty()) return tools::or_bad_input(predict::read_model(options.model));
-  predict::Model model = predict::line_model(options.alpha, options.beta);
-  if (!options.alpha_given && !options.beta_given) model.found_by = "default constants";
-  return model;
-}
 
 // What the prediction of a run on `nodes` nodes assumes: without --ranks-per-host, all share this
 // host's processors unless a prefix or commands start them, perhaps on others. Throws Failure (bad

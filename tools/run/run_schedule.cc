@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <csignal>
-#include <map>
 
 #include "espalier/collectives/verify/verify.h"
 #include "planner/files/prove.h"
 #include "tools/cluster/start_cluster.h"
 #include "tools/common/failure.h"
-#include "tools/common/output.h"
-#include "tools/common/processors.h"
+#include "tools/common/host.h"
 #include "tools/common/result_files.h"
+#include "tools/common/schedules.h"
 #include "tools/options/plan_options.h"
 #include "tools/report/verify_report.h"
 #include "tools/run/schedules.h"
@@ -19,25 +18,6 @@ namespace espalier::run_command {
 namespace {
 
 using tools::bad_input;
-
-// Refuses what happens to a node after its process was killed, and a second --stop. Throws Failure
-// (bad input).
-void check_effects(std::vector<cluster::Disturbance> disturbances) {
-  const auto name = [](const cluster::Disturbance& one) {
-    return (one.signal == SIGKILL ? "--kill " : "--stop ") + std::to_string(one.node) + "@" +
-           std::to_string(one.after_ms);
-  };
-  std::map<std::uint32_t, cluster::Disturbance> last;  // by node
-  std::stable_sort(disturbances.begin(), disturbances.end(),
-                   [](const auto& a, const auto& b) { return a.after_ms < b.after_ms; });
-  for (const cluster::Disturbance& one : disturbances) {
-    const auto [before, is_first] = last.emplace(one.node, one);
-    if (!is_first && (before->second.signal == SIGKILL || one.signal == SIGSTOP)) {
-      bad_input(name(one) + " has no effect after " + name(before->second));
-    }
-    before->second = one;
-  }
-}
 
 void parse_disturbances(RunOptions& options) {
   for (const bool kill : {true, false}) {
@@ -48,7 +28,6 @@ void parse_disturbances(RunOptions& options) {
                 std::to_string(options.launch.nodes - 1));
     }
   }
-  check_effects(options.launch.disturbances);
 }
 
 // Refuses --nodes-per-process if no two nodes may share a process. Throws Failure (bad input).
@@ -66,24 +45,19 @@ void check_processes(const cluster::LaunchOptions& launch) {
 verify::Verdict prove(const planner::LoadedSchedule& schedule,
                       const reference::ReferenceInput& what, std::uint64_t max_bytes,
                       bool hop_by_hop) {
-  tools::Progress progress("verifying");
   verify::VerifyOptions options;
   // In a hop-by-hop run the endpoints are the topology's links. Otherwise the fabric routes, and
   // other links carry the blocks.
   options.links = hop_by_hop || schedule.file.nodes() > schedule.file.ranks();
-  options.progress = [&progress](double done) { progress.show(done); };
   options.method = verify::Method::kPeriodic;
-  const auto program = [&](std::uint32_t node) -> const Program& {
-    return schedule.programs.at(node);
-  };
-  verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
+  verify::Verdict verdict = tools::verdict_of(schedule, options);
   if (!verdict.valid && verdict.counterexample.property == verify::Property::kForm) {
     reference::ReferenceInput longest = what;
     longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
     options.max_blocks =
         tools::or_bad_input(planner::layout_of(schedule.programs.front(), longest)).blocks;
-    verdict = verify::verify(*schedule.topology, program, options);
+    verdict = tools::verdict_of(schedule, options);
   }
   if (verdict.valid) return verdict;
   bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
@@ -108,8 +82,7 @@ RunResult describe_run(const RunOptions& options, const planner::LoadedSchedule&
   result.collective = collective_name(program.collective);
   result.kind = program.collective;
   if (options.all_here()) result.processors = tools::usable_processors();
-  result.default_alpha = !options.alpha_given && options.model.empty();
-  result.default_beta = !options.beta_given && options.model.empty();
+  result.default_model = options.model.empty();
   result.algorithm = program.algorithm;
   result.provider = options.launch.provider;
   result.combines = reference::combines(what.collective);

@@ -24,7 +24,7 @@ planner::ChoiceRequest request_of(const RunOptions& options, planner::PlanReques
                                   const tools::BoardLimits& limits) {
   planner::ChoiceRequest request;
   request.plan = std::move(plan);
-  request.model = run_model(options);
+  request.model = tools::model_of({options.model, ""});
   request.limits = limits.get();
   request.conditions = run_conditions(options, request.model, request.plan.topology->nodes());
   return request;

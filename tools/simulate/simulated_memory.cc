@@ -4,8 +4,8 @@
 #include <new>
 
 #include "base/counted.h"
-#include "tools/common/available_memory.h"
 #include "tools/common/failure.h"
+#include "tools/common/host.h"
 #include "tools/common/output.h"
 
 namespace espalier::tools {

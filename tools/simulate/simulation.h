@@ -9,11 +9,23 @@
 #include "collectives/simulation/cluster.h"
 #include "espalier/hal/sim/network.h"
 #include "espalier/internal/collectives/machine/event_log.h"
-#include "tools/simulate/node_log.h"
 #include "tools/simulate/simulated_memory.h"
 #include "tools/simulate/stored_schedule.h"
 
 namespace espalier::tools {
+
+// A log with its memory.
+struct NodeLog {
+  explicit NodeLog(std::size_t room)
+      : events(room),
+        times(room),
+        log(events.data(), times.data(), static_cast<std::uint32_t>(room)) {}
+  NodeLog(NodeLog&&) = default;  // vectors keep their memory
+
+  std::vector<Event> events;
+  std::vector<EventTimes> times;
+  EventLog log;
+};
 
 struct Outcome {
   sim::RunResult run;

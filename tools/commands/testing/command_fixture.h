@@ -2,17 +2,18 @@
 // Test helper: the espalier command, run in an empty directory.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/testing/contains.h"
 #include "tests/directory_test.h"
 #include "tools/commands/testing/command_process.h"
 
@@ -57,11 +58,23 @@ class Command : public DirectoryTest {
     EXPECT_EQ(result.status, status) << arguments;
     EXPECT_EQ(result.err.rfind("espalier: ", 0), 0u) << arguments << ": " << result.err;
     EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << arguments << ": " << result.err;
-    EXPECT_NE(result.err.find(words), std::string::npos) << arguments << ": " << result.err;
+    EXPECT_PRED2(contains, result.err, words) << arguments;
     if (status == 2) {
       EXPECT_EQ(result.out, "") << arguments;
     }
     EXPECT_EQ(files(), before) << arguments;
+  }
+
+  // The same for each row, whose arguments follow `command`.
+  void expect_refused(const std::string& command, std::initializer_list<Refusal> rows) {
+    for (const Refusal& row : rows) expect_refused(command + row.arguments, row.words);
+  }
+
+  // The command's results as JSON.
+  nlohmann::json json_of(const std::string& arguments) {
+    const CommandResult result = run(arguments + " --format json");
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(result.out);
   }
 
   // Compiles into `name`.

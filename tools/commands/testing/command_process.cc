@@ -53,8 +53,8 @@ int run_built_command(const std::filesystem::path& directory, const std::string&
 }
 
 int run_forked_command(const std::filesystem::path& directory, const std::string& arguments) {
-  static const std::set<std::string> kStartPrograms = {"run",  "launch", "measure",
-                                                       "tune", "update", "doctor"};
+  static const std::set<std::string> kStartPrograms = {"run", "launch", "measure", "update",
+                                                       "doctor"};
   wordexp_t split;
   if (kStartPrograms.contains(arguments.substr(0, arguments.find(' '))) ||
       wordexp(arguments.c_str(), &split, WRDE_NOCMD) != 0) {

@@ -1,13 +1,12 @@
-// espalier tune: runs the candidates that a model predicts to be near the best, and writes what
-// they took into the model, so that `auto` takes what was fastest.
+#include "tools/commands/candidates.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
+#include "espalier/internal/collectives/schedule/enumerations.h"
 #include "tools/cluster/start_cluster.h"
-#include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
@@ -31,16 +30,6 @@ constexpr Picoseconds kNear = 3;
 constexpr Picoseconds kLong = 10'000'000'000;  // ps
 constexpr std::uint32_t kLongRepeat = 2, kLongRounds = 5;
 constexpr std::uint64_t kMaxTunedBytes = std::uint64_t{1} << 30;
-
-struct TuneArguments {
-  std::string topology, output;
-  std::vector<std::string> collectives;
-  std::vector<std::string> sizes = {"8", "1KiB", "16KiB", "64KiB", "512KiB", "4MiB"};
-  std::vector<std::uint64_t> bytes;  // of `sizes`
-  std::uint32_t rounds = 15;
-  Format format = Format::kText;
-  RunOptions run;
-};
 
 // One candidate's runs of one size.
 struct CandidateRuns {
@@ -70,10 +59,10 @@ struct TunedSize {
 };
 
 // The sizes of one collective: where counts are per rank, one rank's part of them.
-std::vector<std::uint64_t> sizes_of(const TuneArguments& arguments, const Program& program) {
+std::vector<std::uint64_t> sizes_of(const CandidateOptions& options, const Program& program) {
   if (program.collective == Collective::kBarrier) return {0};
   std::vector<std::uint64_t> sizes;
-  for (const std::uint64_t bytes : arguments.bytes) {
+  for (const std::uint64_t bytes : options.bytes) {
     const std::uint64_t part = counts_per_rank(program.collective) ? bytes / program.ranks : bytes;
     sizes.push_back(std::max<std::uint64_t>(8, part / 8 * 8));  // whole elements
   }
@@ -84,12 +73,12 @@ std::vector<std::uint64_t> sizes_of(const TuneArguments& arguments, const Progra
 
 class CollectiveTuning {
  public:
-  CollectiveTuning(const TuneArguments& arguments, planner::Choice choice)
-      : arguments_(arguments), choice_(std::move(choice)) {
+  CollectiveTuning(const CandidateOptions& options, planner::Choice choice)
+      : options_(options), choice_(std::move(choice)) {
     const planner::Candidate& any = *std::find_if(
         choice_.candidates().begin(), choice_.candidates().end(),
         [](const planner::Candidate& candidate) { return !candidate.programs.empty(); });
-    for (const std::uint64_t bytes : sizes_of(arguments, any.programs.front())) {
+    for (const std::uint64_t bytes : sizes_of(options, any.programs.front())) {
       TunedSize& size = sizes_.emplace_back();
       size.bytes = bytes;
       const planner::Ranking ranking =
@@ -105,7 +94,7 @@ class CollectiveTuning {
   }
 
   void measure() {
-    for (std::uint32_t round = 0; round < arguments_.rounds; ++round) {
+    for (std::uint32_t round = 0; round < options_.rounds; ++round) {
       for (std::size_t i = 0; i < choice_.candidates().size(); ++i) {
         run(i, false);
         if (round % kLongRounds == 0) run(i, true);
@@ -142,9 +131,9 @@ class CollectiveTuning {
     if (wanted.empty()) return;
     run.schedule =
         load_schedule("compiled", compile(*choice_.candidates()[candidate].schedule), "");
-    RunOptions options = arguments_.run;
+    RunOptions options = options_.run;
     const planner::PlanRequest& plan = choice_.candidates()[candidate].plan;
-    options.plan = {arguments_.topology, collective_name(plan.collective), plan.algorithm->name};
+    options.plan = {options_.topology, collective_name(plan.collective), plan.algorithm->name};
     if (is_long) {
       options.repeat = std::min(options.repeat, kLongRepeat);
       options.warmup = 1;
@@ -160,7 +149,7 @@ class CollectiveTuning {
     }
   }
 
-  const TuneArguments& arguments_;
+  const CandidateOptions& options_;
   planner::Choice choice_;
   std::vector<TunedSize> sizes_;
 };
@@ -189,69 +178,70 @@ Json size_json(const std::string& collective, const TunedSize& size) {
   return row;
 }
 
-planner::ChoiceRequest request_for(const TuneArguments& arguments, const predict::Model& model,
+planner::ChoiceRequest request_for(const CandidateOptions& options, const predict::Model& model,
                                    const std::string& collective) {
   planner::ChoiceRequest request;
-  request.plan = plan_request({arguments.topology, collective});
+  request.plan = plan_request({options.topology, collective});
   request.op = operator_of(request.plan.collective, {});
   request.model = model;
   // Factors are of the prediction without them.
   request.model.tunings.clear();
-  request.conditions = run_conditions(arguments.run, model, request.plan.topology->nodes());
+  request.conditions = run_conditions(options.run, model, request.plan.topology->nodes());
   return request;
 }
 
 // All collectives, or those of --collective. Throws Failure (bad input).
-std::vector<std::string> collectives_of(const TuneArguments& arguments) {
-  (void)parse_topology(arguments.topology);
+std::vector<std::string> collectives_of(const CandidateOptions& options) {
+  (void)parse_topology(options.topology);
   std::vector<std::string> all;
-  for (const std::string& name : arguments.collectives) {
+  for (const std::string& name : options.collectives) {
     (void)collective_of(name);
     if (std::find(all.begin(), all.end(), name) != all.end()) {
       bad_input("--collective names " + one_line(name) + " twice; expected each once");
     }
     all.push_back(name);
   }
-  if (!all.empty()) return all;
-  for (const planner::AlgorithmEntry& entry : planner::algorithm_entries()) {
-    const std::string name = collective_name(entry.collective);
-    if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+  for (const Collective collective : kAllCollectives) {
+    if (options.collectives.empty()) all.emplace_back(collective_name(collective));
   }
   return all;
 }
 
 // Null, and a line on stderr that says why: no algorithm can do the collective, which was not
 // named. Throws Failure (bad input) if it was.
-std::unique_ptr<CollectiveTuning> start_tuning(const TuneArguments& arguments,
+std::unique_ptr<CollectiveTuning> start_tuning(const CandidateOptions& options,
                                                const predict::Model& model,
                                                const std::string& collective) {
   try {
     return std::make_unique<CollectiveTuning>(
-        arguments, or_bad_input(planner::Choice::make(request_for(arguments, model, collective))));
+        options, or_bad_input(planner::Choice::make(request_for(options, model, collective))));
   } catch (const Failure& failure) {
-    if (!arguments.collectives.empty()) throw;
+    if (!options.collectives.empty()) throw;
     std::fprintf(stderr, "espalier: not tuned: %s\n", one_line(failure.line).c_str());
     return nullptr;
   }
 }
 
-void run_tune(TuneArguments arguments) {
-  check_writable(arguments.output);
-  find_node(arguments.run.launch);
-  predict::Model model = run_model(arguments.run);
-  for (const std::string& text : arguments.sizes) {
-    arguments.bytes.push_back(byte_count("--bytes", text, kMaxTunedBytes));
+}  // namespace
+
+void measure_candidates(CandidateOptions options) {
+  check_writable(options.output);
+  find_node(options.run.launch);
+  predict::Model model = model_of({options.run.model, ""});
+  if (options.sizes.empty()) options.sizes = {"8", "1KiB", "16KiB", "64KiB", "512KiB", "4MiB"};
+  for (const std::string& text : options.sizes) {
+    options.bytes.push_back(byte_count("--bytes", text, kMaxTunedBytes));
   }
-  const std::vector<std::string> collectives = collectives_of(arguments);
-  (void)ranks_per_host(arguments.run.ranks_per_host, model);
-  const bool is_text = arguments.format == Format::kText;
+  const std::vector<std::string> collectives = collectives_of(options);
+  (void)ranks_per_host(options.run.ranks_per_host, model);
+  const bool is_text = options.format == Format::kText;
   if (is_text) {
     std::printf("%-14s %10s  %-32s %12s  %-32s %12s\n", "collective", "bytes", "auto took", "time",
                 "fastest", "time");
   }
   Json rows = Json::array();
   for (const std::string& collective : collectives) {
-    const auto one = start_tuning(arguments, model, collective);
+    const auto one = start_tuning(options, model, collective);
     if (one == nullptr) continue;
     one->measure();
     for (const TunedSize& size : one->sizes()) {
@@ -265,59 +255,8 @@ void run_tune(TuneArguments arguments) {
     });
     model.tunings.push_back(std::move(tuning));
   }
-  const std::string text = predict::model_text(model);
-  write_file(arguments.output, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  write_file(options.output, predict::model_text(model));
   if (!is_text) print_json(rows);
-}
-
-constexpr const char* kTuneExamples =
-    "For each collective and size, runs every candidate that the model predicts to take at most\n"
-    "three times the best time, in turn, and prints what auto took by the model and which was the\n"
-    "fastest. The new model has, for this topology, the factor between the measured and the\n"
-    "predicted time of each; by it auto takes what was fastest (docs/choosing.md).\n"
-    "Examples:\n"
-    "  espalier measure --provider tcp -o tcp.textproto\n"
-    "  espalier tune --topology complete:8 --model tcp.textproto -o tuned.textproto\n"
-    "  espalier tune --topology complete:8 --collective allreduce --bytes 1KiB,1MiB \\\n"
-    "      --model tuned.textproto -o tuned.textproto\n"
-    "  espalier explain --topology complete:8 --collective allreduce --model tuned.textproto\n"
-    "Exit status: 0 done; 1 a wrong result or a failed node; 2 bad input.";
-
-}  // namespace
-
-void add_tune(Command app) {
-  Command command =
-      app.add_command("tune", "Runs the candidates near the best, and adds their times to a model");
-  const auto arguments = std::make_shared<TuneArguments>();
-  RunOptions& run = arguments->run;
-  run.repeat = 8;
-  run.warmup = 2;
-  command.text("--topology", arguments->topology, "The topology of the nodes").required();
-  command.text("--model", run.model, "A model that 'espalier measure -o' wrote").required();
-  command.text("-o,--output", arguments->output, "Write the model with the times into this file")
-      .required();
-  command.list("--collective", arguments->collectives, "Only these; default: all");
-  command
-      .list("--bytes", arguments->sizes,
-            std::string("Message sizes (") + kByteUnits +
-                "); where counts are per rank, of all ranks' parts together")
-      .show_default("8,1KiB,16KiB,64KiB,512KiB,4MiB");
-  command.number("--rounds", arguments->rounds, 1, 1000,
-                 "Starts of each candidate's nodes; all candidates take turns");
-  command.number("--repeat", run.repeat, 1, 100000,
-                 "Repetitions in a start; messages above 10 ms: at most 2, every fifth round");
-  cluster::LaunchOptions& launch = run.launch;
-  add_provider_option(command, launch);
-  command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
-                 "How long an awaited link may stay silent before it is declared dead, ms");
-  command.text("--launch-prefix", launch.prefix,
-               "Prefix for each process's command; %r is its node, %n is %r + 1");
-  command.text("--address", launch.address, "IP each process binds; %r and %n as above");
-  add_ranks_per_host(command, run.ranks_per_host);
-  command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
-  add_format(command, arguments->format);
-  command.set_footer(kTuneExamples);
-  command.set_action([arguments] { run_tune(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -1,9 +1,11 @@
-#include "tools/common/processors.h"
+#include "tools/common/host.h"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 
 namespace espalier::tools {
 
@@ -13,6 +15,18 @@ std::uint32_t usable_processors() {
   const long usable =
       sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
   return static_cast<std::uint32_t>(std::max(1L, usable));
+}
+
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::string unit;
+  std::uint64_t kib = 0;
+  while (file >> name >> kib) {
+    if (name == "MemAvailable:") return kib * 1024;
+    std::getline(file, unit);
+  }
+  return UINT64_MAX;
 }
 
 }  // namespace espalier::tools

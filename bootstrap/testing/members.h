@@ -1,0 +1,65 @@
+#pragma once
+// Test helper: a server, its members, and connections by hand. Host only.
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <utility>
+
+#include "bootstrap/client.h"
+#include "bootstrap/message.h"
+#include "bootstrap/server.h"
+#include "bootstrap/stream.h"
+
+namespace espalier::bootstrap {
+
+using std::chrono::milliseconds;
+
+inline constexpr JobSecret kSecret{1};
+
+inline std::unique_ptr<Server> start(std::uint32_t size, const JobSecret& secret = kSecret) {
+  auto server = Server::start("127.0.0.1:0", size, secret);
+  EXPECT_TRUE(server) << server.error().message;
+  return *std::move(server);
+}
+
+inline Result<std::unique_ptr<Bootstrap>> member(const Server& server, std::uint32_t rank,
+                                                 std::uint32_t size, milliseconds deadline,
+                                                 const JobSecret& secret = kSecret) {
+  Place place;
+  place.method = Method::kEnvironment;
+  place.rank = rank;
+  place.size = size;
+  place.address = server.address();
+  place.secret = secret;
+  return connect(std::move(place), deadline);
+}
+
+inline int connect_raw(const Server& server) {
+  const auto address = resolve(server.address());
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = address->ip;
+  where.sin_port = htons(address->port);
+  EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
+  return descriptor;
+}
+
+// A member that is no Bootstrap: it sends a hello, then `more`, and reads the welcome. It ends
+// without leaving the job.
+inline Stream killed_member(const Server& server, std::uint32_t rank, std::uint32_t size,
+                            const std::vector<Message>& more = {}) {
+  Stream stream(Socket(connect_raw(server)), false);
+  EXPECT_TRUE(stream.greet());
+  while (!stream.is_ready() && stream.read()) continue;
+  EXPECT_TRUE(stream.send(encode({.kind = Kind::kHello, .a = rank, .b = size}), kSecret));
+  for (const Message& one : more) EXPECT_TRUE(stream.send(encode(one), kSecret));
+  while (!stream.next(kSecret) && stream.read()) continue;
+  return stream;
+}
+
+}  // namespace espalier::bootstrap
