@@ -19,10 +19,9 @@
 namespace espalier {
 namespace {
 
+using communicator::testing::message;
 using communicator::testing::on_all;
 using communicator::testing::on_hosts;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
 
 using Vector = std::vector<std::int64_t>;
 using In = std::span<const std::int64_t>;

@@ -30,10 +30,9 @@ namespace espalier {
 namespace {
 
 using communicator::testing::LocalJob;
+using communicator::testing::message;
 using communicator::testing::on_all;
 using communicator::testing::options_of;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
 
 using Vector = std::vector<std::int64_t>;
 using Out = std::span<std::int64_t>;

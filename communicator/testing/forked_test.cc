@@ -19,6 +19,7 @@
 namespace espalier {
 namespace {
 
+using communicator::testing::message;
 using communicator::testing::on_all;
 using communicator::testing::on_hosts;
 
@@ -36,10 +37,6 @@ int status_of_child(Body body) {
 std::string forked_from(std::uint32_t rank) {
   return "this process was forked from rank " + std::to_string(rank) +
          " and has no rank of its own; expected the call in the process that joined";
-}
-template <typename T>
-std::string message(const Result<T>& result) {
-  return result ? "" : result.error().message;
 }
 
 void sum(Communicator& world) {

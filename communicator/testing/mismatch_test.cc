@@ -17,18 +17,14 @@
 namespace espalier {
 namespace {
 
+using communicator::testing::message;
 using communicator::testing::on_all;
+using communicator::testing::with_short_deadline;
 
 using Vector = std::vector<std::int64_t>;
 using In = std::span<const std::int64_t>;
 using Out = std::span<std::int64_t>;
 using MakeCall = std::function<Call(Vector&)>;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
-
-void with_short_deadline(JoinOptions& options, std::uint32_t) {
-  options.deadline = std::chrono::seconds(8);
-}
 
 // Runs `unusual` on one rank, and `usual` on the others. Returns the messages of all ranks. A rank
 // that only sends may have completed its call: then the message is that of its next one.

@@ -17,7 +17,7 @@ namespace {
 using communicator::testing::on_all;
 
 template <typename Type>
-std::string message(const Result<Type>& result) {
+std::string refusal(const Result<Type>& result) {
   return result ? "no error" : result.error().message;
 }
 
@@ -89,10 +89,10 @@ TEST(Misuse, AMembershipThatThrowsIsAnErrorOfJoin) {
        {"rank", "size", "method", "is_secret", "secret", "local_address", "put", "fence", "get"}) {
     JoinOptions options;
     options.membership = std::make_shared<Throwing>(function);
-    EXPECT_EQ(message(join(options)),
+    EXPECT_EQ(refusal(join(options)),
               "membership: " + function + "() threw an exception: the directory is gone");
     options.membership = std::make_shared<Throwing>("not an exception: " + function);
-    EXPECT_EQ(message(join(options)), "membership: " + function + "() threw an exception");
+    EXPECT_EQ(refusal(join(options)), "membership: " + function + "() threw an exception");
   }
 }
 
@@ -101,7 +101,7 @@ TEST(Misuse, AMembershipThatThrowsIsAnErrorOfRejoin) {
   options.membership = std::make_shared<Throwing>("rejoin");
   auto world = join(options);
   ASSERT_TRUE(world) << world.error().message;
-  EXPECT_EQ(message(world->rejoin()),
+  EXPECT_EQ(refusal(world->rejoin()),
             "membership: rejoin() threw an exception: the directory is gone");
 }
 
@@ -134,19 +134,19 @@ TEST(Misuse, AnObjectThatWasMovedFromHasErrors) {
     EXPECT_EQ(world.rank(), 0U);
     EXPECT_EQ(world.size(), 0U);
     EXPECT_EQ(world.cause().status, Status::kOk);
-    EXPECT_EQ(message(world.barrier()), text);
-    EXPECT_EQ(message(world.all_to_all(data, data)), text);
-    EXPECT_EQ(message(world.start(call::barrier())), text);
-    EXPECT_EQ(message(world.plan(call::barrier())), text);
-    EXPECT_EQ(message(world.neighbor_counts({})), text);
-    EXPECT_EQ(message(world.split(0)), text);
-    EXPECT_EQ(message(world.rejoin()), text);
+    EXPECT_EQ(refusal(world.barrier()), text);
+    EXPECT_EQ(refusal(world.all_to_all(data, data)), text);
+    EXPECT_EQ(refusal(world.start(call::barrier())), text);
+    EXPECT_EQ(refusal(world.plan(call::barrier())), text);
+    EXPECT_EQ(refusal(world.neighbor_counts({})), text);
+    EXPECT_EQ(refusal(world.split(0)), text);
+    EXPECT_EQ(refusal(world.rejoin()), text);
 
     Plan plan = *std::move(planned);
-    EXPECT_EQ(message(planned->start()),
+    EXPECT_EQ(refusal(planned->start()),
               "this plan was moved from; expected the object that it was moved to");
-    EXPECT_EQ(message(planned->test()), message(planned->start()));
-    EXPECT_EQ(message(planned->wait()), message(planned->start()));
+    EXPECT_EQ(refusal(planned->test()), refusal(planned->start()));
+    EXPECT_EQ(refusal(planned->wait()), refusal(planned->start()));
     EXPECT_EQ(planned->algorithm(), "");
     // NOLINTEND(bugprone-use-after-move)
     EXPECT_TRUE(plan.start());

@@ -77,6 +77,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 namespace espalier {
 namespace {
 
+using communicator::testing::message;
 using communicator::testing::on_all;
 
 constexpr std::uint32_t kRanks = 3;
@@ -85,12 +86,6 @@ constexpr std::uint64_t kCount = 300;
 
 void with_short_deadline(JoinOptions& options, std::uint32_t) {
   options.deadline = std::chrono::seconds(is_sanitized() ? 20 : 4);
-}
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
-template <typename T>
-std::string message(const Result<T>& result) {
-  return result ? "" : result.error().message;
 }
 
 // Ends the failing of this thread's allocations, before objects that are declared earlier end.

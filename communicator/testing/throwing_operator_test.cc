@@ -20,13 +20,13 @@
 namespace espalier {
 namespace {
 
+using communicator::testing::message;
 using communicator::testing::on_all;
+using communicator::testing::with_short_deadline;
 
 using Vector = std::vector<std::int64_t>;
 constexpr std::uint32_t kRanks = 4;
 constexpr std::int64_t kBad = 1'000'000;
-
-std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
 
 // Adds, and throws at kBad. `context`: what to throw.
 enum class Throws : std::uint8_t { kNothing, kException, kNumber, kLongText };
@@ -58,9 +58,6 @@ Call call_of(Collective collective, Vector& data, std::uint64_t count, Throws& t
       .root = collective == Collective::kReduce ? 2U : 0U};
 }
 
-void with_short_deadline(JoinOptions& options, std::uint32_t) {
-  options.deadline = std::chrono::seconds(8);
-}
 void with_progress_thread(JoinOptions& options, std::uint32_t rank) {
   with_short_deadline(options, rank);
   options.progress_thread = true;
