@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::testing {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
 constexpr std::uint32_t kRoom = 1000;
 
 // The logs of a cluster's nodes.
@@ -80,7 +80,7 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
       parameters.ranks = ranks;
       parameters.root = ranks / 2;
       parameters.run_length = 2;
-      parameters.blocks = &kBlocks;
+      parameters.blocks = &kSmallBlocks;
       parameters.blocks_count = 1;
       if (algorithm.where == Where::kFatTree) {
         parameters.arity = ranks == 2 ? 2 : 3;

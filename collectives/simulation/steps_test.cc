@@ -7,13 +7,12 @@
 #include <span>
 #include <string>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "tests/whole.h"
 
 namespace espalier::testing {
 namespace {
-
-constexpr BlockRule kBlocks = {0, 64};
 
 Operator sum() {
   Operator op;
@@ -87,7 +86,7 @@ TEST(Steps, AreAsClaimedAnywhere) {
         CollectiveParameters parameters;
         parameters.ranks = ranks;
         parameters.root = root;
-        parameters.blocks = &kBlocks;
+        parameters.blocks = &kSmallBlocks;
         parameters.blocks_count = 1;
         check_steps(table[i], parameters);
         if (HasFailure()) return;
@@ -103,7 +102,7 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
   ASSERT_NE(algorithm, nullptr);
   CollectiveParameters parameters;
   parameters.ranks = 100;
-  parameters.blocks = &kBlocks;
+  parameters.blocks = &kSmallBlocks;
   parameters.blocks_count = 1;
   const Programs programs = programs_of(*algorithm, parameters);
   ASSERT_EQ(programs.size(), 100u);
@@ -154,7 +153,7 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
       parameters.height = height;
       parameters.capacities = capacities;
       for (std::uint32_t level = 0; level < height; ++level) parameters.ranks *= arity;
-      parameters.blocks = &kBlocks;
+      parameters.blocks = &kSmallBlocks;
       parameters.blocks_count = 1;
       for (const std::uint32_t root : {0u, 1u, parameters.ranks - 1}) {
         if (small_sample() && root > 1) continue;
@@ -186,7 +185,7 @@ TEST(Steps, AreAsClaimedOnHostsMeshesAndTori) {
         parameters.dimensions = 2;
         parameters.wraps = true;
       }
-      parameters.blocks = &kBlocks;
+      parameters.blocks = &kSmallBlocks;
       parameters.blocks_count = 1;
       for (const std::uint32_t root : {0u, parameters.ranks / 2, parameters.ranks - 1}) {
         if (small_sample() && root > 1) continue;

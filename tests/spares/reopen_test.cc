@@ -25,7 +25,7 @@ namespace espalier::testing {
 namespace {
 
 constexpr std::uint32_t kRanks = 4;
-constexpr std::uint32_t kGenerations = 3;
+constexpr std::uint32_t kLinkGenerations = 3;
 
 // Three generations of links between all nodes.
 class Fabric {
@@ -53,7 +53,7 @@ class SimulatedFabric final : public Fabric {
   static sim::Model model(std::uint64_t eager_bytes) {
     sim::Model model;
     model.eager_bytes = eager_bytes;
-    model.generations = kGenerations;
+    model.generations = kLinkGenerations;
     model.latency = 3e-5;
     model.poison = true;
     return model;
@@ -86,7 +86,7 @@ class SerialFabric final : public Fabric {
     std::vector<std::vector<std::uint32_t>> all = sim::complete_links(kRanks);
     for (auto& peers : all) {
       const std::vector<std::uint32_t> once = peers;
-      for (std::uint32_t g = 1; g < kGenerations; ++g) {
+      for (std::uint32_t g = 1; g < kLinkGenerations; ++g) {
         peers.insert(peers.end(), once.begin(), once.end());
       }
     }
@@ -105,7 +105,7 @@ class OfiFabric final : public Fabric {
     config.provider = provider;
     config.has_secret = true;
     config.secret.fill(7);
-    for (std::uint32_t g = 0; g < kGenerations; ++g) {
+    for (std::uint32_t g = 0; g < kLinkGenerations; ++g) {
       generations_.push_back(std::make_unique<Endpoints>(config, sim::complete_links(kRanks)));
       EXPECT_EQ(generations_.back()->error, "");
     }
@@ -243,7 +243,7 @@ TEST_P(ReopenTest, GoesOnOverNewLinks) {
     std::mt19937 random(seed);
     open(seed);
     for (std::uint32_t v = 0; v < kRanks; ++v) generations_[v] = 0;
-    for (std::uint32_t generation = 0; generation < kGenerations; ++generation) {
+    for (std::uint32_t generation = 0; generation < kLinkGenerations; ++generation) {
       for (const std::uint64_t count : kCounts) {
         ASSERT_NO_FATAL_FAILURE(run(count, kRanks, generation, random));
         check(count);
