@@ -39,8 +39,8 @@ sanitized='base bootstrap collectives/schedule collectives/machine collectives/v
 sanitizers='-Dwerror=true -Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
   -Db_staticpic=false -Db_sanitize=address,undefined -Dofi=false'
 # What depends on the processor: operators, atomics, alignment, the order of bytes, codes and signatures, libfabric of its own.
-on_aarch64='base boot fault golden image machine machine-operator-versions machine-operators machine-window mem mem-conformance node ofi
-  ofi-authentication ofi-heap schedule serial'
+on_aarch64='base boot fault golden image machine mem node ofi ofi-authentication ofi-heap schedule
+  serial'
 # On bare metal: of all boards of a family but one, this is a sample.
 on_processors='bare-operators bare-memory bare-startup bare-fault bare-collectives instructions footprint'
 

@@ -38,9 +38,9 @@ struct Integer {
 };
 
 template <typename T>
-class Integers : public testing::Test {};
-using IntegerTypes = testing::Types<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
-                                    std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
+class Integers : public ::testing::Test {};
+using IntegerTypes = ::testing::Types<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
+                                      std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
 TYPED_TEST_SUITE(Integers, IntegerTypes);
 
 template <typename T>

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::testing {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
 constexpr std::uint32_t kRoom = 1000;
 
 // The logs of a cluster's nodes.
@@ -76,7 +76,7 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
     for (const std::uint32_t ranks : {2u, 9u}) {
       CollectiveParameters parameters{.ranks = ranks,
                                       .root = ranks / 2,
-                                      .blocks = &kBlocks,
+                                      .blocks = &kSmallBlocks,
                                       .blocks_count = 1,
                                       .run_length = 2};
       if (algorithm.where == Where::kFatTree) {

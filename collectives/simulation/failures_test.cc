@@ -28,7 +28,7 @@ const Job kReduceScatter = job_of(Collective::kReduceScatter, "ring", 500);
 const Job kAllToAll = job_of(Collective::kAllToAll, "pairwise", 500);
 const Job kBarrier = job_of(Collective::kBarrier, "dissemination", 0);
 
-JobCluster::Options options_of(std::uint64_t eager_bytes, bool eager_copies = true) {
+JobCluster::Options eager_options(std::uint64_t eager_bytes, bool eager_copies = true) {
   JobCluster::Options options;
   options.config.deadline_ns = kDeadline;
   options.model.eager_bytes = eager_bytes;
@@ -65,7 +65,7 @@ void check_mismatch(std::uint32_t ranks, std::uint32_t odd, const std::vector<Jo
                     const std::vector<Job>& odd_jobs) {
   for (const std::uint64_t eager : {0ull, 1'000'000ull}) {
     for (const bool copies : {false, true}) {
-      JobCluster cluster(ranks, options_of(eager, copies));
+      JobCluster cluster(ranks, eager_options(eager, copies));
       cluster.give_all(jobs);
       cluster.give(odd, odd_jobs);
       cluster.drive(20 * kDeadline);
@@ -150,7 +150,7 @@ TEST(Mismatch, Order) {
 }
 
 TEST(Mismatch, ChecksOfBlocksOnlyHere) {
-  JobCluster::Options options = options_of(0);
+  JobCluster::Options options = eager_options(0);
   options.config.check_blocks = true;
   sim::Network network(options.model, sim::complete_links(2));
   Machine machines[2];
@@ -173,7 +173,7 @@ TEST(Mismatch, ChecksOfBlocksOnlyHere) {
 
 TEST(Mismatch, OneMoreCollectiveStalls) {
   // A rank that never starts the last collective is alive: no node may declare it dead.
-  JobCluster cluster(4, options_of(0));
+  JobCluster cluster(4, eager_options(0));
   cluster.give_all({kReduce, kReduce});
   cluster.give(2, {kReduce});
   cluster.drive(20 * kDeadline);
@@ -212,7 +212,7 @@ TEST(Death, OfAnyNodeAtAnyTime) {
     for (const std::uint32_t ranks : {2u, 5u, 16u}) {
       for (std::uint32_t victim = 0; victim < ranks; victim += small_sample() ? 3 : 1) {
         ++seed;
-        JobCluster::Options options = options_of(100);
+        JobCluster::Options options = eager_options(100);
         options.unwilling = seed % 2 == 0;
         JobCluster cluster(ranks, options);
         check_death(cluster, job, victim, 1000 + 7919 * (seed % 70));
@@ -228,7 +228,7 @@ TEST(Death, WithACountForEachRank) {
     job.counts.assign(job.collective == Collective::kAllToAll ? 25 : 5, 0);
     for (std::size_t k = 0; k < job.counts.size(); k += 2) job.counts[k] = 100 * k + 1;
     for (std::uint32_t victim = 0; victim < 5; ++victim) {
-      JobCluster cluster(5, options_of(100));
+      JobCluster cluster(5, eager_options(100));
       check_death(cluster, job, victim, 1000 + 7919 * victim);
       if (HasFailure()) return;
     }
@@ -247,7 +247,7 @@ TEST(Death, OfALeafOrARouter) {
     Job job = job_of(collective, "leaf", 500);
     job.programs = &programs;
     for (std::uint32_t victim = 0; victim < programs.size(); ++victim) {
-      JobCluster::Options options = options_of(100);
+      JobCluster::Options options = eager_options(100);
       options.model.one_port = false;
       JobCluster cluster(programs, options);
       check_death(cluster, job, victim, 1000 + 7919 * victim, victim >= parameters.ranks);
@@ -258,7 +258,7 @@ TEST(Death, OfALeafOrARouter) {
 
 TEST(Death, OfTwoNodesAtOnce) {
   for (std::uint32_t second = 4; second < 16; ++second) {
-    JobCluster cluster(16, options_of(100));
+    JobCluster cluster(16, eager_options(100));
     cluster.give_all(std::vector<Job>(200, kAllreduce));
     cluster.network().kill(3, 100'000);
     cluster.network().kill(second, 100'000 + 10'000 * second);
@@ -270,7 +270,7 @@ TEST(Death, OfTwoNodesAtOnce) {
 }
 
 TEST(Death, EveryLaterStartReturnsTheStatus) {
-  JobCluster cluster(3, options_of(0));
+  JobCluster cluster(3, eager_options(0));
   cluster.give_all({kReduce});
   cluster.network().kill(1, 2000);
   cluster.drive(3 * kDeadline);
@@ -284,7 +284,7 @@ TEST(Death, EveryLaterStartReturnsTheStatus) {
 
 TEST(Sleep, ShorterThanTheDeadlineHarmsNobody) {
   for (std::uint32_t sleeper = 0; sleeper < 5; ++sleeper) {
-    JobCluster cluster(5, options_of(100));
+    JobCluster cluster(5, eager_options(100));
     cluster.give_all(std::vector<Job>(20, kAllreduce));
     cluster.drive(0, [&, from = 50'000ull](std::uint32_t v) {
       const std::uint64_t now = cluster.network().now_ns();
@@ -299,7 +299,7 @@ TEST(Sleep, ShorterThanTheDeadlineHarmsNobody) {
 
 TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
   for (std::uint32_t sleeper = 0; sleeper < 5; ++sleeper) {
-    JobCluster cluster(5, options_of(100));
+    JobCluster cluster(5, eager_options(100));
     cluster.give_all(std::vector<Job>(200, kAllreduce));
     cluster.drive(10 * kDeadline, [&](std::uint32_t v) {
       const std::uint64_t now = cluster.network().now_ns();
@@ -315,7 +315,7 @@ TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
 // The only neighbour of the dead node pauses again and again, for more than D/8 each time.
 TEST(Sleep, OftenStillFindsTheDead) {
   for (const std::uint64_t pause : {14u, 16u, 25u}) {
-    JobCluster cluster(8, options_of(100));
+    JobCluster cluster(8, eager_options(100));
     cluster.give_all(std::vector<Job>(200, kReduce));
     cluster.network().kill(7, 300'000);
     cluster.drive(10 * kDeadline, [&](std::uint32_t v) {
@@ -331,7 +331,7 @@ TEST(Sleep, OftenStillFindsTheDead) {
 
 TEST(Sleep, OfAllBlamesNobody) {
   // All nodes stop for ten deadlines.
-  JobCluster cluster(5, options_of(100));
+  JobCluster cluster(5, eager_options(100));
   cluster.give_all(std::vector<Job>(30, kAllreduce));
   cluster.drive(0, [&](std::uint32_t) {
     const std::uint64_t now = cluster.network().now_ns();
@@ -344,7 +344,7 @@ TEST(Sleep, OfAllBlamesNobody) {
 }
 
 TEST(Sleep, StallReportNamesWhatIsAwaited) {
-  JobCluster cluster(3, options_of(0));
+  JobCluster cluster(3, eager_options(0));
   Job job = kBroadcast;
   job.algorithm = "chain";
   cluster.give_all({job});
@@ -355,7 +355,7 @@ TEST(Sleep, StallReportNamesWhatIsAwaited) {
   });
   EXPECT_EQ(cluster.done(2), 1u);  // it went on afterwards
   // Once more, with a look at the state while node 1 is stopped.
-  JobCluster again(3, options_of(0));
+  JobCluster again(3, eager_options(0));
   again.give_all({job});
   bool looked = false;
   again.drive(0, [&](std::uint32_t v) {

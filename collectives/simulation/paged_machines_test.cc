@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/schedule/program_store.h"
 #include "collectives/simulation/address_range.h"
 #include "collectives/simulation/cluster.h"
@@ -14,14 +15,13 @@
 namespace espalier::sim {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
 constexpr std::uint32_t kRanks = 13;
 constexpr std::uint64_t kBytes = 64 * 2 * 20;
 
 struct Broadcasts {
   explicit Broadcasts(const char* algorithm, std::uint32_t ranks = kRanks) {
     const Algorithm* one = find_algorithm(Collective::kBroadcast, algorithm);
-    CollectiveParameters parameters{.ranks = ranks, .blocks = &kBlocks, .blocks_count = 1};
+    CollectiveParameters parameters{.ranks = ranks, .blocks = &kSmallBlocks, .blocks_count = 1};
     for (std::uint32_t node = 0; node < ranks; ++node) {
       auto& program = all.emplace_back(std::make_unique<Program>());
       EXPECT_EQ(one->generate(parameters, node, *program), Status::kOk);

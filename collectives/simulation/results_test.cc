@@ -64,7 +64,7 @@ void add(std::vector<Job>& jobs, Job job, std::uint32_t ranks, std::uint32_t win
   jobs.push_back(job);
 }
 
-JobCluster::Options options_of(std::uint32_t window, unsigned seed) {
+JobCluster::Options window_options(std::uint32_t window, unsigned seed) {
   JobCluster::Options options;
   options.model.poison = true;
   options.model.eager_bytes = 100;
@@ -106,7 +106,7 @@ TEST(Results, EveryOperatorAndType) {
     }
   }
   std::printf("  %zu of %zu jobs\n", jobs.size(), jobs.size() + others.size());
-  run_jobs(7, options_of(4, 7), jobs);
+  run_jobs(7, window_options(4, 7), jobs);
 }
 
 TEST(Results, EveryWindowAndSize) {
@@ -130,7 +130,7 @@ TEST(Results, EveryWindowAndSize) {
         }
       }
       run += jobs.size();
-      run_jobs(ranks, options_of(window, seed), jobs);
+      run_jobs(ranks, window_options(window, seed), jobs);
       if (HasFatalFailure()) return;
     }
   }
@@ -146,7 +146,7 @@ TEST(Results, InPlace) {
       job.in_place = true;
       if (in_place(job)) add(jobs, job, ranks, 8, 777);
     }
-    run_jobs(ranks, options_of(8, 10 + ranks), jobs);
+    run_jobs(ranks, window_options(8, 10 + ranks), jobs);
   }
 }
 
@@ -170,7 +170,7 @@ TEST(Results, ThousandsBackToBackOfMixedSizes) {
         add(jobs, job, ranks, 1 + seed * 3, count);
       }
     }
-    run_jobs(ranks, options_of(1 + seed * 3, seed), jobs);
+    run_jobs(ranks, window_options(1 + seed * 3, seed), jobs);
     if (HasFatalFailure()) return;
   }
 }
@@ -238,7 +238,7 @@ TEST(Results, MatricesAreMultipliedInRankOrder) {
         ran.insert(std::string(collective_name(job.collective)) + " " + job.algorithm);
       }
     }
-    run_jobs(ranks, options_of(8, ranks), jobs);
+    run_jobs(ranks, window_options(8, ranks), jobs);
     if (HasFatalFailure()) return;
   }
   for (const char* name :

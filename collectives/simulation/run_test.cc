@@ -4,12 +4,11 @@
 
 #include <string>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::sim {
 namespace {
-
-constexpr BlockRule kSmallBlocks = {0, 64};
 
 CollectiveParameters parameters_of(std::uint32_t ranks) {
   return {.ranks = ranks, .blocks = &kSmallBlocks, .blocks_count = 1};

@@ -7,13 +7,12 @@
 #include <span>
 #include <string>
 
+#include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "tests/whole.h"
 
 namespace espalier::testing {
 namespace {
-
-constexpr BlockRule kBlocks = {0, 64};
 
 Operator sum() { return {.op = Op::kSum, .type = Type::kI32}; }
 
@@ -76,7 +75,7 @@ TEST(Steps, AreAsClaimedAnywhere) {
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
         if (root >= ranks || (small_sample() && ranks > 11) || !sampled(turn++, 3)) continue;
         CollectiveParameters parameters{
-            .ranks = ranks, .root = root, .blocks = &kBlocks, .blocks_count = 1};
+            .ranks = ranks, .root = root, .blocks = &kSmallBlocks, .blocks_count = 1};
         check_steps(table[i], parameters);
         if (HasFailure()) return;
       }
@@ -90,7 +89,7 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
   const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "pairwise");
   ASSERT_NE(algorithm, nullptr);
   const Programs programs =
-      programs_of(*algorithm, {.ranks = 100, .blocks = &kBlocks, .blocks_count = 1});
+      programs_of(*algorithm, {.ranks = 100, .blocks = &kSmallBlocks, .blocks_count = 1});
   ASSERT_EQ(programs.size(), 100u);
   const Job job{.count = count_of_blocks(programs[0], sum(), 1), .op = sum()};
   EXPECT_EQ(run_in_lock_step(programs, job, model_for(programs[0])).steps, 99);
@@ -131,7 +130,7 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
     for (const auto& [arity, height, capacities] : kTrees) {
       CollectiveParameters parameters{.arity = arity, .height = height, .capacities = capacities};
       for (std::uint32_t level = 0; level < height; ++level) parameters.ranks *= arity;
-      parameters.blocks = &kBlocks;
+      parameters.blocks = &kSmallBlocks;
       parameters.blocks_count = 1;
       for (const std::uint32_t root : {0u, 1u, parameters.ranks - 1}) {
         if (small_sample() && root > 1) continue;
@@ -163,7 +162,7 @@ TEST(Steps, AreAsClaimedOnHostsMeshesAndTori) {
         parameters.dimensions = 2;
         parameters.wraps = true;
       }
-      parameters.blocks = &kBlocks;
+      parameters.blocks = &kSmallBlocks;
       parameters.blocks_count = 1;
       for (const std::uint32_t root : {0u, parameters.ranks / 2, parameters.ranks - 1}) {
         if (small_sample() && root > 1) continue;

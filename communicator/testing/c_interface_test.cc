@@ -15,7 +15,7 @@
 namespace espalier {
 namespace {
 
-void check_ranks(std::uint32_t ranks) {
+void check_calls_in_c(std::uint32_t ranks) {
   communicator::testing::on_all(ranks, [ranks](Communicator& world) {
     const std::uint32_t rank = world.rank();
     espalier_comm* handle = communicator::make_handle(std::move(world));
@@ -26,10 +26,10 @@ void check_ranks(std::uint32_t ranks) {
   });
 }
 
-TEST(CInterface, OneRank) { check_ranks(1); }
-TEST(CInterface, TwoRanks) { check_ranks(2); }
-TEST(CInterface, FourRanks) { check_ranks(4); }
-TEST(CInterface, FiveRanks) { check_ranks(5); }
+TEST(CInterface, OneRank) { check_calls_in_c(1); }
+TEST(CInterface, TwoRanks) { check_calls_in_c(2); }
+TEST(CInterface, FourRanks) { check_calls_in_c(4); }
+TEST(CInterface, FiveRanks) { check_calls_in_c(5); }
 
 TEST(CInterface, NumbersAreThoseOfTheCppEnumerations) {
   EXPECT_STREQ(type_name(static_cast<Type>(ESPALIER_BF16)), "bf16");

@@ -19,9 +19,9 @@ namespace {
 
 using namespace communicator::testing;
 
-constexpr std::uint32_t kRanks = 5;
+constexpr std::uint32_t kNodes = 5;
 constexpr std::size_t kPart = 200;  // elements
-constexpr std::size_t kCount = kPart * kRanks;
+constexpr std::size_t kCount = kPart * kNodes;
 
 // What rank `rank` has: numbers whose sums are rounded, subnormal ones, and ones that overflow.
 template <typename T>
@@ -63,7 +63,7 @@ std::vector<std::uint8_t> results_on(Communicator& world, const std::vector<T>& 
       keep(world.scan(in, Out(first), op), first);
       if (count == kCount) keep(world.reduce_scatter(in, Out(part), op), part);
       std::vector<T> at_root(count);
-      keep(world.reduce(in, Out(at_root), op, kRanks - 1), at_root);
+      keep(world.reduce(in, Out(at_root), op, kNodes - 1), at_root);
     }
   }
   std::vector<T> own(numbers);
@@ -80,7 +80,7 @@ using Bits = FloatRegister::Bits;
 // The environment of a rank: each another one.
 Bits environment_of(std::uint32_t rank) {
   FloatRegister::write(FloatRegister::kDefault);
-  const int roundings[kRanks] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
+  const int roundings[kNodes] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
   std::fesetround(roundings[rank]);
   Bits bits = FloatRegister::read();
 #if defined(__x86_64__)
@@ -98,8 +98,8 @@ Bits environment_of(std::uint32_t rank) {
 
 template <typename T>
 void check() {
-  std::vector<std::vector<std::uint8_t>> wanted(kRanks), found(kRanks);
-  on_all(kRanks, [&](Communicator& world) {
+  std::vector<std::vector<std::uint8_t>> wanted(kNodes), found(kNodes);
+  on_all(kNodes, [&](Communicator& world) {
     const std::uint32_t rank = world.rank();
     const std::vector<T> numbers = numbers_of<T>(rank);
     wanted[rank] = results_on<T>(world, numbers);
@@ -110,7 +110,7 @@ void check() {
     FloatRegister::write(FloatRegister::kDefault);
     EXPECT_EQ(after & FloatRegister::kControl, own & FloatRegister::kControl) << rank;
   });
-  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+  for (std::uint32_t rank = 0; rank < kNodes; ++rank) {
     EXPECT_FALSE(wanted[rank].empty());
     EXPECT_TRUE(found[rank] == wanted[rank]) << "rank " << rank;
   }

@@ -47,12 +47,12 @@ constexpr Operator kJoin = {.op = Op::kCustom,
                             .custom_id = 7,
                             .custom = join_all};
 
-Affine value(std::uint64_t rank, std::uint64_t i) { return {2 * rank + 3, 31 * rank + i}; }
+Affine affine_of(std::uint64_t rank, std::uint64_t i) { return {2 * rank + 3, 31 * rank + i}; }
 
 // Element i of the reduction of ranks 0 .. end-1.
 Affine reduced(std::uint32_t end, std::uint64_t i) {
   Affine sum;
-  for (std::uint32_t rank = 0; rank < end; ++rank) sum = joined(sum, value(rank, i));
+  for (std::uint32_t rank = 0; rank < end; ++rank) sum = joined(sum, affine_of(rank, i));
   return sum;
 }
 
@@ -74,7 +74,7 @@ void check(Communicator& world, Collective collective, std::uint32_t root, std::
   const std::uint32_t me = world.rank(), ranks = world.size();
   const bool scatters = collective == Collective::kReduceScatter;
   std::vector<Affine> input(scatters ? ranks * count : count), output(count);
-  for (std::uint64_t i = 0; i < input.size(); ++i) input[i] = value(me, i);
+  for (std::uint64_t i = 0; i < input.size(); ++i) input[i] = affine_of(me, i);
   Call call;
   call.collective = collective;
   call.root = root;

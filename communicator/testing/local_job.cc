@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -108,6 +109,10 @@ void on_all(LocalJob& job, const std::function<void(Communicator&)>& body, const
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+void with_short_deadline(JoinOptions& options, std::uint32_t /*rank*/) {
+  options.deadline = std::chrono::seconds(8);
 }
 
 }  // namespace espalier::communicator::testing

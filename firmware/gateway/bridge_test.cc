@@ -20,7 +20,7 @@ BackEnd back_end(const char* name, double fault) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bridged, ConformanceTest,
-                         testing::Values(back_end("perfect", 0), back_end("all_faults", 0.04)),
+                         ::testing::Values(back_end("perfect", 0), back_end("all_faults", 0.04)),
                          back_end_name);
 
 }  // namespace

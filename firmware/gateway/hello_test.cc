@@ -93,7 +93,7 @@ class PlayedBoard {
   std::uint8_t data_[kEventBytes] = {};
 };
 
-class HelloTest : public testing::Test {
+class HelloTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string path = (std::filesystem::temp_directory_path() / "espalier-hello-XXXXXX").string();
@@ -279,9 +279,9 @@ TEST_F(HelloTest, PrintsTheBoardsNameEscaped) {
   agent::Hello hello = good_hello();
   std::strcpy(hello.board, "a\x1b[2J\nb\x9b");
   hello.node = 5;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const std::string text = failure(hello);
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(text.starts_with("its board a\\x1b[2J\\x0ab\\x9b at ")) << text;
   EXPECT_PRED2(contains, log, "board a\\x1b[2J\\x0ab\\x9b boots");
 }

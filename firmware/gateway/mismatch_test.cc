@@ -14,7 +14,7 @@
 namespace espalier::gateway {
 namespace {
 
-constexpr std::uint32_t kRanks = 3;
+constexpr std::uint32_t kNodes = 3;
 constexpr std::uint32_t kBoard = 1;
 constexpr std::uint64_t kMaxCount = 30001;          // elements
 constexpr std::uint64_t kDeadline = 2'000'000'000;  // ns
@@ -25,10 +25,10 @@ ofi::FixedConfig config() {
   return config;
 }
 
-class MismatchTest : public testing::Test {
+class MismatchTest : public ::testing::Test {
  protected:
   MismatchTest()
-      : hosts_(config(), ofi::complete_peers(kRanks)),
+      : hosts_(config(), ofi::complete_peers(kNodes)),
         hub_({{1, 1}, {0, 0}}, {}),
         board_(hub_, kBoard, {2, 0}, serial_config(2, 7)),  // reversed, like JoinedBoard's links
         joined_(hub_, 0, hosts_[kBoard], 2) {}
@@ -39,14 +39,14 @@ class MismatchTest : public testing::Test {
   // status.
   std::vector<Status> run(std::uint64_t count, std::uint64_t other, std::uint32_t odd) {
     std::vector<std::unique_ptr<ofi::CollectiveRank>> ranks;
-    for (std::uint32_t v = 0; v < kRanks; ++v) {
-      ranks.push_back(std::make_unique<ofi::CollectiveRank>(kRanks, kMaxCount));
+    for (std::uint32_t v = 0; v < kNodes; ++v) {
+      ranks.push_back(std::make_unique<ofi::CollectiveRank>(kNodes, kMaxCount));
       Endpoint& endpoint = v == kBoard ? board_.endpoint() : hosts_[v];
       EXPECT_EQ(ranks[v]->init(endpoint, kDeadline), Status::kOk);
       EXPECT_TRUE(ranks[v]->plan(Collective::kAllreduce, "two-tree"));
       EXPECT_EQ(ranks[v]->start(v == odd ? other : count, 1), Status::kOk);
     }
-    std::vector<Status> ends(kRanks, Status::kBusy);
+    std::vector<Status> ends(kNodes, Status::kBusy);
     // The board's clock advances with the hosts' clocks.
     const std::uint64_t ahead = hub_.now() - hosts_[0].now();
     const std::uint64_t until = hub_.now() + 100 * kDeadline;
@@ -54,7 +54,7 @@ class MismatchTest : public testing::Test {
     while (!done && hub_.now() < until) {
       bool busy = false;
       bool failed = false;
-      for (std::uint32_t v = 0; v < kRanks; ++v) {
+      for (std::uint32_t v = 0; v < kNodes; ++v) {
         const Status status = ranks[v]->poll();
         const Status cause = ranks[v]->machine().cause().status;
         ends[v] = status != Status::kOk || cause == Status::kOk ? status : cause;
@@ -81,20 +81,21 @@ class MismatchTest : public testing::Test {
 };
 
 TEST_F(MismatchTest, EqualCountsAgree) {
-  EXPECT_EQ(run(30000, 30000, 0), std::vector<Status>(kRanks, Status::kOk));
+  EXPECT_EQ(run(30000, 30000, 0), std::vector<Status>(kNodes, Status::kOk));
 }
 
-class OddTest : public MismatchTest,
-                public testing::WithParamInterface<std::tuple<std::uint64_t, std::uint64_t, int>> {
-};
+class OddTest
+    : public MismatchTest,
+      public ::testing::WithParamInterface<std::tuple<std::uint64_t, std::uint64_t, int>> {};
 INSTANTIATE_TEST_SUITE_P(Counts, OddTest,
-                         testing::Combine(testing::Values(1, 10, 30000), testing::Values(11, 30001),
-                                          testing::Values(0, 1, 2)));
+                         ::testing::Combine(::testing::Values(1, 10, 30000),
+                                            ::testing::Values(11, 30001),
+                                            ::testing::Values(0, 1, 2)));
 
 TEST_P(OddTest, AllRanksDetectIt) {
   const auto [count, other, odd] = GetParam();
   EXPECT_EQ(run(count, other, static_cast<std::uint32_t>(odd)),
-            std::vector<Status>(kRanks, Status::kMismatch));
+            std::vector<Status>(kNodes, Status::kMismatch));
 }
 
 }  // namespace

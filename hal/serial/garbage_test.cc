@@ -71,7 +71,7 @@ TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
   serial::SerialNode left(hub, 0, {1}, config), right(hub, 1, {0}, config);
   SerialEndpoint* ends[2] = {&left.endpoint(), &right.endpoint()};
   bool injecting = false;
-  hub.watch([&](std::uint32_t from, const Frame& frame) {
+  hub.watch([&, keyed = keyed](std::uint32_t from, const Frame& frame) {
     if (injecting) return;
     injecting = true;
     for (std::uint32_t copies = random() % 3; copies > 0; --copies) {

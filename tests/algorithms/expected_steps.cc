@@ -11,15 +11,15 @@
 #include "collectives/build/builder.h"
 
 namespace espalier {
-namespace {
-
-Steps exactly(std::int64_t steps) { return {steps, steps}; }
-
 std::int64_t log_of(std::int64_t ranks) {
   std::int64_t log = 0;
   while ((std::int64_t{1} << log) < ranks) ++log;
   return log;
 }
+
+namespace {
+
+Steps exactly(std::int64_t steps) { return {steps, steps}; }
 
 bool is_scatter_or_gather(const Algorithm& algorithm) {
   return algorithm.collective == Collective::kScatter ||

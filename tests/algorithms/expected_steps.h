@@ -8,6 +8,9 @@
 
 namespace espalier {
 
+// Returns ceil(log2(ranks)).
+[[nodiscard]] std::int64_t log_of(std::int64_t ranks);
+
 // An exact number, or a range.
 struct Steps {
   std::int64_t least, most;

@@ -12,6 +12,7 @@
 #include "base/testing/results.h"
 #include "collectives/schedule/expand.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"
 
@@ -44,7 +45,7 @@ std::vector<Cluster> clusters() {
   return all;
 }
 
-CollectiveParameters parameters_on(const Cluster& cluster, std::uint32_t root) {
+CollectiveParameters parameters_for(const Cluster& cluster, std::uint32_t root) {
   CollectiveParameters parameters{.ranks = cluster.hosts * cluster.ranks, .root = root};
   parameters.hosts = cluster.hosts;
   parameters.host_ranks = cluster.ranks;
@@ -59,12 +60,6 @@ std::set<std::uint32_t> roots_of(const Algorithm& algorithm, const Cluster& clus
   std::set<std::uint32_t> roots{0, p - 1, p / 2, cluster.ranks - 1, p - cluster.ranks};
   for (std::uint32_t root = 0; whole() && root < p; ++root) roots.insert(root);
   return roots;
-}
-
-std::int64_t log_of(std::int64_t ranks) {
-  std::int64_t log = 0;
-  while ((std::int64_t{1} << log) < ranks) ++log;
-  return log;
 }
 
 // The steps of two-tree among `ranks`, by its own generator.
@@ -129,7 +124,7 @@ StepCounts counted(const Programs& programs, const Cluster& cluster, std::int64_
 
 void check(const Algorithm& algorithm, const Cluster& cluster, std::uint32_t root) {
   static constexpr std::uint32_t kWindows[] = {1, 3, 8, 16};
-  CollectiveParameters parameters = parameters_on(cluster, root);
+  CollectiveParameters parameters = parameters_for(cluster, root);
   parameters.window = kWindows[(cluster.hosts + 2 * cluster.ranks + root) % 4];
   const std::string name = std::string(collective_name(algorithm.collective)) + " " +
                            algorithm.name + " on hosts:" + std::to_string(cluster.hosts) + "x" +
@@ -180,16 +175,16 @@ TEST(Hosts, Refusals) {
       return algorithm.generate(parameters, me, program);
     };
     EXPECT_EQ(status({.ranks = 6}, 0), Status::kUnsupported) << algorithm.name << ": no hosts";
-    CollectiveParameters wrong = parameters_on({2, 3}, 0);
+    CollectiveParameters wrong = parameters_for({2, 3}, 0);
     wrong.ranks = 7;
     EXPECT_EQ(status(wrong, 0), Status::kUnsupported) << algorithm.name;
     EXPECT_EQ(program.actions_count, 0) << algorithm.name;
-    EXPECT_EQ(status(parameters_on({2, 3}, 0), 6), Status::kBadArgument) << algorithm.name;
-    const CollectiveParameters no_root = parameters_on({2, 3}, 6);
+    EXPECT_EQ(status(parameters_for({2, 3}, 0), 6), Status::kBadArgument) << algorithm.name;
+    const CollectiveParameters no_root = parameters_for({2, 3}, 6);
     EXPECT_EQ(status(no_root, 0),
               has_root(algorithm.collective) ? Status::kBadArgument : Status::kOk);
     EXPECT_FALSE(runs_on(algorithm, {.ranks = 6}));
-    EXPECT_TRUE(runs_on(algorithm, parameters_on({2, 3}, 0)));
+    EXPECT_TRUE(runs_on(algorithm, parameters_for({2, 3}, 0)));
   }
 }
 

@@ -26,7 +26,7 @@ constexpr std::pair<std::uint32_t, std::uint32_t> kTicks[] = {{1, 1}, {2, 1}, {9
 
 const Algorithm& knomial(Collective collective) { return *find_algorithm(collective, "knomial"); }
 
-std::vector<std::uint32_t> sampled_ranks() {
+std::vector<std::uint32_t> knomial_ranks() {
   std::vector<std::uint32_t> ranks;
   const std::uint32_t last = whole() ? 199 : small_sample() ? 28 : 64;
   for (std::uint32_t p = 1; p <= last; p += whole() || p < 18 ? 1 : 5) ranks.push_back(p);
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> sampled_ranks() {
 
 TEST(Knomial, EveryRadixAndLambda) {
   std::uint32_t replays = 0;
-  for (const std::uint32_t p : sampled_ranks()) {
+  for (const std::uint32_t p : knomial_ranks()) {
     for (const Collective::Value collective : kCollectives) {
       for (const std::uint32_t radix : {2u, 3u, 4u, 5u, 8u, 16u, 20u}) {
         for (const auto& [latency, send] : kTicks) {

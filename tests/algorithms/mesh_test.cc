@@ -23,6 +23,7 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/search.h"
 #include "espalier/topology/topology.h"
+#include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"
 
@@ -115,12 +116,6 @@ std::string name_of(const std::string& algorithm, Collective collective, const M
                     std::uint32_t root) {
   return std::string(collective_name(collective)) + " " + algorithm + " on " + mesh.spec() +
          ", root " + std::to_string(root);
-}
-
-std::int64_t log_of(std::int64_t ranks) {
-  std::int64_t log = 0;
-  while ((std::int64_t{1} << log) < ranks) ++log;
-  return log;
 }
 
 // As the heads of the generators' files state them, for p > 1.

@@ -15,10 +15,9 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
 constexpr std::int64_t kMostBlocks = 40;
 
-std::vector<std::uint32_t> sizes() {
+std::vector<std::uint32_t> circulant_sizes() {
   std::vector<std::uint32_t> all;
   const std::set<std::uint32_t> edges{31, 32, 33, 100, 129, 256, 300};
   for (std::uint32_t p = 2; p <= (small_sample() ? 33 : 300); ++p) {
@@ -49,7 +48,7 @@ void check(const topology::Topology& topology, const Algorithm& algorithm, std::
 }
 
 TEST(Circulant, EveryN) {
-  for (const std::uint32_t p : sizes()) {
+  for (const std::uint32_t p : circulant_sizes()) {
     const auto topology = or_throw(topology::parse("complete:" + std::to_string(p)));
     for (const Collective collective : {Collective::kBroadcast, Collective::kReduce}) {
       const Algorithm* const algorithm = find_algorithm(collective, "circulant");
@@ -65,7 +64,7 @@ TEST(Circulant, EveryN) {
 
 // One block: a message is a run of segments in rotated scratch.
 TEST(Circulant, RunsOfSegments) {
-  for (const std::uint32_t p : sizes()) {
+  for (const std::uint32_t p : circulant_sizes()) {
     const auto topology = or_throw(topology::parse("complete:" + std::to_string(p)));
     CollectiveParameters parameters;
     parameters.ranks = p;

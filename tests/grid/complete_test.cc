@@ -12,8 +12,6 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
-
 std::vector<std::uint32_t> sizes() {
   if (!whole()) return {1, 2, 3, 6, 9, 16, 23, 40};
   std::vector<std::uint32_t> all;

@@ -19,7 +19,6 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
 constexpr std::int64_t kMaxBlocks = 3;
 
 using Link = std::pair<std::uint32_t, std::uint32_t>;

@@ -21,8 +21,6 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
-
 struct Tree {
   std::uint32_t arity, height, ranks;
 };

@@ -16,6 +16,8 @@ namespace espalier::grid {
 
 using testing::programs_of;
 
+constexpr BlockRule kBlocks = {0, 64};
+
 // "broadcast chain on complete:5, root 1"
 [[nodiscard]] std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
                                   const CollectiveParameters& parameters);

@@ -13,9 +13,7 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
-
-std::vector<std::string> specs() {
+std::vector<std::string> hosts_specs() {
   if (!whole()) {
     return {"hosts:1x1", "hosts:1x6", "hosts:6x1", "hosts:2x2", "hosts:2x5",
             "hosts:3x3", "hosts:5x3", "hosts:6x6", "hosts:4x8"};
@@ -37,7 +35,7 @@ std::set<std::uint32_t> root_classes(const topology::Shape& shape, Collective co
 
 TEST(Grid, Hosts) {
   std::uint32_t schedules = 0;
-  for (const std::string& spec : specs()) {
+  for (const std::string& spec : hosts_specs()) {
     const auto topology = or_throw(topology::parse(spec));
     const topology::Shape shape = topology->shape();
     if (small_sample() && topology->ranks() > 15) continue;

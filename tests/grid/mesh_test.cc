@@ -15,8 +15,6 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
-
 std::vector<std::string> specs() {
   std::vector<std::string> all{"mesh:1x1",  "mesh:1x6",  "mesh:7x1",  "mesh:2x2",    "mesh:3x3",
                                "mesh:2x5",  "mesh:4x4",  "mesh:5x7",  "mesh:2x3x4",  "torus:1x1",

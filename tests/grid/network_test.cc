@@ -18,7 +18,6 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
 constexpr std::array kCollectives = {Collective::kBroadcast, Collective::kReduce,
                                      Collective::kAllreduce, Collective::kScan,
                                      Collective::kExscan,    Collective::kBarrier};

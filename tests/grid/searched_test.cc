@@ -15,8 +15,6 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
-
 CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root,
                                    std::uint32_t run_length) {
   CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
@@ -39,8 +37,8 @@ bool has_channels(const topology::Topology& topology,
   return std::ranges::min(shape.channels_in) >= in && std::ranges::min(shape.channels_out) >= out;
 }
 
-void prove_and_run(const topology::Topology& topology, const CollectiveParameters& parameters,
-                   const Programs& programs) {
+void prove_and_run_searched(const topology::Topology& topology,
+                            const CollectiveParameters& parameters, const Programs& programs) {
   const std::string name = std::string(programs[0].algorithm) + " on " + topology.spec() +
                            ", root " + std::to_string(parameters.root) + ", r " +
                            std::to_string(parameters.run_length);
@@ -95,7 +93,7 @@ TEST(Grid, Searched) {
           // Some trees send more than one block per link of a crossbar's channels.
           if (spec.starts_with("crossbar") != (std::string(algorithm.topologies) != "any topology"))
             continue;
-          prove_and_run(*topology, parameters, *programs);
+          prove_and_run_searched(*topology, parameters, *programs);
           if (HasFailure()) return;
           ++schedules;
         }
@@ -121,7 +119,7 @@ TEST(Grid, FractionalRuns) {
         for (const std::uint32_t wanted : {1u, 2u, 3u, 5u, 20u}) {
           const std::uint32_t run_length = std::min(wanted, algorithm.max_run_length);
           const CollectiveParameters parameters = parameters_on(*topology, root, run_length);
-          prove_and_run(*topology, parameters, programs_of(algorithm, parameters));
+          prove_and_run_searched(*topology, parameters, programs_of(algorithm, parameters));
           if (HasFailure()) return;
           ++schedules;
         }

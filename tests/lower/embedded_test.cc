@@ -18,7 +18,7 @@ namespace {
 // blocks, each of the same transfer time.
 constexpr std::uint32_t kScale = 64;
 constexpr std::uint64_t kBytes = (64u << 20) / kScale;
-constexpr BlockRule kBlocks = {0, 65536 / kScale};
+constexpr BlockRule kScaledBlocks = {0, 65536 / kScale};
 constexpr double kAlpha = 1e-6, kBeta = kScale * 1e-9;
 
 class Embedded : public ::testing::TestWithParam<const char*> {};
@@ -31,7 +31,7 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
                                            .root = 0,
                                            .switching = Switching::kStoreAndForward});
   ASSERT_TRUE(embedding);
-  CollectiveParameters parameters = topology_parameters(*topology, 0, &kBlocks);
+  CollectiveParameters parameters = topology_parameters(*topology, 0, &kScaledBlocks);
   Programs programs(programs_of(*find_algorithm(Collective::kBroadcast, "two-tree"), parameters));
   ASSERT_EQ(embed::place_all(embedding->node_of, programs), Status::kOk);
   lower::Report report;

@@ -18,8 +18,6 @@
 namespace espalier::grid {
 namespace {
 
-constexpr BlockRule kBlocks = {0, 64};
-
 // A ring of one-way links over all nodes, and more one-way links: each node reaches each other.
 std::string random_graph(std::uint32_t ranks, std::uint32_t routers, std::mt19937& dice) {
   std::string text = "custom:name: \"one-way\" ranks: " + std::to_string(ranks);

@@ -48,14 +48,15 @@ bool overloaded(const Mesh& mesh, const Programs& programs, std::int64_t blocks)
   return false;
 }
 
-struct Tally {
+struct SlotTally {
   int free = 0, conflicting = 0, at_once = 0;
 };
 
 // Schedules that the proof for every N accepts are checked for no more blocks than this.
-constexpr std::int64_t kMaxBlocks = 48;
+constexpr std::int64_t kMaxSlotBlocks = 48;
 
-void compare(const Mesh& mesh, const topology::Topology& topology, const Made& made, Tally& tally) {
+void compare(const Mesh& mesh, const topology::Topology& topology, const Made& made,
+             SlotTally& tally) {
   Programs programs = made.programs;
   for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
   const auto verdict_by = [&](verify::Method method, std::int64_t most) {
@@ -67,7 +68,7 @@ void compare(const Mesh& mesh, const topology::Topology& topology, const Made& m
   };
   const verify::Verdict at_once = verdict_by(verify::Method::kPeriodic, 0);
   const verify::Verdict verdict =
-      verdict_by(verify::Method::kExhaustive, at_once.valid ? kMaxBlocks : 0);
+      verdict_by(verify::Method::kExhaustive, at_once.valid ? kMaxSlotBlocks : 0);
   if (at_once.limited.empty()) {
     ++tally.at_once;
     ASSERT_EQ(at_once.valid, verdict.valid) << made.name << at_once.counterexample.message;
@@ -99,7 +100,7 @@ std::vector<std::uint32_t> snake(std::uint32_t rows, std::uint32_t columns) {
 }
 
 TEST(Slot, IsWhatIsCountedOnTheRoutes) {
-  Tally tally;
+  SlotTally tally;
   std::mt19937 random(1);
   for (const auto& [rows, columns] : {std::pair(1u, 5u), std::pair(2u, 2u), std::pair(2u, 3u),
                                       std::pair(3u, 3u), std::pair(2u, 4u), std::pair(4u, 3u)}) {

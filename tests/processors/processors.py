@@ -28,9 +28,9 @@ SUITES = {
     "descriptors, frames and packets, bit for bit (`tests/golden`)": r"golden ",
     "images, boot, power cuts, updates": r"(image|boot|update-states) ",
     "conformance over tcp": r"ofi-conformance .*/tcp",
-    "conformance over mem": r"(ofi|mem)-conformance",
-    "conformance over framed links": r"serial-.*conformance",
-    "conformance of the simulated network, also with faults": r"(sim|fault)-conformance",
+    "conformance over mem": r"(ofi|mem)[a-z-]* \w+/Conformance",
+    "conformance over framed links": r"serial[a-z-]* \w+/Conformance",
+    "conformance of the simulated network, also with faults": r"(sim|fault) \w+/Conformance",
     "unit tests": r"",
 }
 MIXED = "collectives on four nodes beside four x86-64 nodes, over {}"

@@ -27,7 +27,7 @@ namespace espalier::testing {
 namespace {
 
 constexpr std::uint32_t kRanks = 4;
-constexpr std::uint32_t kGenerations = 3;
+constexpr std::uint32_t kLinkGenerations = 3;
 
 #if ESPALIER_TEST_OFI
 // Each generation has endpoints of its own, which are all opened at the start.
@@ -38,7 +38,7 @@ class OfiWorld final : public World {
     config.provider = provider;
     config.has_secret = true;
     config.secret.fill(7);
-    for (std::uint32_t g = 0; g < kGenerations; ++g) {
+    for (std::uint32_t g = 0; g < kLinkGenerations; ++g) {
       generations_.push_back(std::make_unique<Endpoints>(config, sim::complete_links(kRanks)));
       EXPECT_EQ(generations_.back()->error, "");
     }
@@ -170,7 +170,7 @@ TEST_P(ReopenTest, GoesOnOverNewLinks) {
     std::mt19937 random(seed);
     open(seed);
     for (std::uint32_t v = 0; v < kRanks; ++v) generations_[v] = 0;
-    for (std::uint32_t generation = 0; generation < kGenerations; ++generation) {
+    for (std::uint32_t generation = 0; generation < kLinkGenerations; ++generation) {
       for (const std::uint64_t count : kCounts) {
         ASSERT_NO_FATAL_FAILURE(run(count, kRanks, generation, random));
         check(count);

@@ -29,7 +29,7 @@ class Hostfile {
  public:
   explicit Hostfile(const std::string& text) {
     const int file = mkstemp(path_);
-    EXPECT_EQ(write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
     close(file);
   }
   ~Hostfile() { std::remove(path_); }

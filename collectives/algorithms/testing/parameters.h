@@ -6,6 +6,9 @@
 
 namespace espalier {
 
+// Blocks of 64 bytes, so that short messages have several.
+constexpr BlockRule kSmallBlocks = {0, 64};
+
 // rule: the only row of the block table, which must outlive the parameters; null: the default
 // table.
 inline CollectiveParameters topology_parameters(const topology::Topology& topology,
