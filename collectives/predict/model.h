@@ -35,8 +35,8 @@ struct Interval {
 struct CostLine {
   std::uint64_t from_bytes = 0;
   std::uint64_t alpha_ps = 0;
-  std::uint64_t beta_fs = 0;  // per byte
-  Interval alpha, beta;       // of the two; outside the digest
+  std::uint64_t beta_fs = 0;       // per byte
+  Interval alpha = {}, beta = {};  // of the two; outside the digest
 };
 
 // time * factor, at most kMaxPrediction.
