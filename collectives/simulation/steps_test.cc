@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <span>
 #include <string>
 
 #include "collectives/simulation/testing/job_cluster.h"
@@ -77,7 +76,7 @@ void check_steps(const Algorithm& algorithm, const CollectiveParameters& paramet
 }
 
 TEST(Steps, AreAsClaimedAnywhere) {
-  const std::span<const Algorithm> table = algorithms();
+  const AlgorithmList table = algorithms();
   for (std::uint32_t i = 0; i < table.size(); ++i) {
     if (table[i].where != Where::kAnywhere) continue;
     std::uint64_t turn = i;

@@ -170,13 +170,12 @@ class Pages:
         index = self.folder / "README.md"
         words = Words(self.entries, index.read_text() if index.exists() else "")
         self.words, self.origin = words.of, words.origin
-        self.sources, self.generators = {}, {}
-        table = (self.root / "collectives/algorithms/algorithms.cc").read_text()
-        for name, collective, function in re.findall(r'\{"([\w-]+)", (?:Collective::)?k(\w+), (\w+),', table):
-            self.generators[name, re.sub("(?<=[a-z])(?=[A-Z])", "-", collective).lower()] = function
+        self.sources = {}  # "file:function" by algorithm and collective, or "collective" if a function makes its rows
+        row = re.compile(r'\{\.name = "([\w-]+)",\s*\.collective = (?:Collective::k)?(\w+),\s*\.(?:generator|searcher) = (\w+)')
         for file in sorted(file for folder in ("algorithms", "search") for file in (self.root / "collectives" / folder).rglob("*.cc")):
-            for function in re.findall(r"^(?:Status|Result<Programs>) (\w+)\(const", file.read_text(), re.M):
-                self.sources.setdefault(function, file.relative_to(self.root).as_posix())
+            for name, collective, function in row.findall(file.read_text()):
+                named = re.sub("(?<=[a-z])(?=[A-Z])", "-", collective).lower()
+                self.sources[name, named] = f"{file.relative_to(self.root).as_posix()}:{function}"
 
     def entries_of(self, name):
         return [entry for entry in self.entries if entry["algorithm"] == name]
@@ -418,11 +417,10 @@ class Pages:
     def source_text(self, name):
         functions = []
         for entry in self.entries_of(name):
-            function = self.generators.get((name, entry["collective"]), re.sub(r"\W", "_", f"{name}_{entry['collective']}"))
-            if function not in self.sources:
-                raise Wrong(f"no file of collectives/algorithms and collectives/search defines {function}(), the generator of {entry['collective']} by {name}")
-            functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; "
-                                     f"`{self.sources[function]}:{function}`", "", "  ") + "\n")
+            source = self.sources.get((name, entry["collective"]), self.sources.get((name, "collective")))
+            if source is None:
+                raise Wrong(f"no file of collectives/algorithms and collectives/search has a row for {entry['collective']} by {name}")
+            functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; `{source}`", "", "  ") + "\n")
         more = self.words[name].get("source", "")
         return "".join(functions) + (f"\n{wrapped(more)}\n" if more else "")
 

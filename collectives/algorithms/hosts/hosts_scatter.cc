@@ -10,9 +10,9 @@
 // are in separate parts of a line, so none share a link. The binomial scatter takes one step less
 // on some meshes, and may have messages that share links.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
 #include "collectives/algorithms/hosts/host_halves.h"
+#include "collectives/algorithms/rows.h"
 
 namespace espalier {
 namespace {
@@ -50,8 +50,6 @@ Status scatter_parts(const CollectiveParameters& parameters, std::uint32_t me,
   return builder.finish(static_cast<std::int32_t>(log2_ceil(parameters.ranks)), 0);
 }
 
-}  // namespace
-
 Status hosts_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                               Program& out) {
   return scatter_parts(parameters, me, "hosts-binomial", out);
@@ -88,5 +86,28 @@ Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32
   }
   return builder.finish(static_cast<std::int32_t>(log2_ceil(parameters.ranks)), 0);
 }
+
+}  // namespace
+
+const Algorithm kHostsScatterRows[] = {
+    {.name = "hosts-binomial",
+     .collective = Collective::kScatter,
+     .generator = hosts_binomial_scatter,
+     .summary =
+         "one block per rank, to hosts, then to ranks: ceil(log2 H) network + ceil(log2 R) steps",
+     .where = Where::kHosts},
+    {.name = "hosts-binomial",
+     .collective = Collective::kGather,
+     .generator = hosts_binomial_gather,
+     .summary = "one block per rank, from ranks, then from hosts: ceil(log2 R) + ceil(log2 H) "
+                "network steps",
+     .where = Where::kHosts},
+    {.name = "mesh-binomial",
+     .collective = Collective::kScatter,
+     .generator = mesh_binomial_scatter,
+     .summary =
+         "one block per rank, along a column, then along rows: ceil(log2 R) + ceil(log2 C) steps",
+     .where = Where::kMesh},
+};
 
 }  // namespace espalier
