@@ -92,7 +92,6 @@ bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters)
   switch (algorithm.where) {
     case Where::kFatTree: return parameters.height > 0;
     case Where::kHosts: return parameters.hosts > 0;
-    case Where::kMesh: return parameters.rows > 0;
     case Where::kGrid: return parameters.rows > 0 || parameters.dimensions > 0;
     case Where::kTorus: return parameters.dimensions > 0 && parameters.wraps;
     default: return true;

@@ -16,7 +16,7 @@ extern const Algorithm kBinomialRows[1], kKnomialRows[3], kScatterAllgatherRows[
     kRecursiveDoublingRows[3], kCombineRows[1], kRabenseifnerRows[2], kRingAllreduceRows[1],
     kCirculantRows[4], kDualRootRows[1], kLeafBroadcastRows[2], kLeafScatterRows[2],
     kLeafAllgatherRows[1], kLeafAllToAllRows[2], kHostsTreesRows[6], kHostsReduceBarrierRows[2],
-    kHostsRingsRows[3], kHostsScanRows[2], kHostsAllToAllRows[1], kHostsScatterRows[3],
+    kHostsRingsRows[3], kHostsScanRows[2], kHostsAllToAllRows[1], kHostsScatterRows[2],
     kBucketRows[6];
 
 }  // namespace espalier

@@ -177,9 +177,6 @@ TEST(Steps, AreAsClaimedOnHostsMeshesAndTori) {
       if (algorithm.where == Where::kHosts) {
         parameters.hosts = many;
         parameters.host_ranks = each;
-      } else if (algorithm.where == Where::kMesh) {
-        parameters.rows = many;
-        parameters.columns = each;
       } else {
         parameters.grid = sizes;
         parameters.dimensions = 2;

@@ -21,7 +21,6 @@ enum class Where : std::uint8_t {
   kAnywhere,  // any rank may send to any other: all nodes are ranks, and the fabric routes
   kFatTree,   // ranks and routers of a fat tree have programs, with links only to their neighbours
   kHosts,     // hosts:HxR: hosts of several ranks, which share a link to the network
-  kMesh,      // mesh:RxC with XY routing: all nodes are ranks
   kGrid,      // meshes, tori and rings with dimension-order routing: all nodes are ranks
   kTorus,     // tori and rings
 };
