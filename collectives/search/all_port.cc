@@ -217,12 +217,17 @@ class AllPort {
   lower::TimedSchedule& schedule_;
 };
 
-Result<Programs> search_all_port(const topology::Topology& topology,
-                                 const CollectiveParameters& parameters, Collective collective) {
+bool on_torus(const topology::Topology& topology) {
+  const topology::Shape shape = topology.shape();
+  return shape.wraps || shape.hypercube > 0;
+}
+
+Result<Programs> search_all_port(Collective collective, const topology::Topology& topology,
+                                 const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const std::uint32_t p = topology.ranks();
   const topology::Shape shape = topology.shape();
-  if ((!shape.wraps && shape.hypercube == 0) || p > kMaxAllPortRanks) {
+  if (!on_torus(topology) || p > kMaxAllPortRanks) {
     return fail("all-port on " + topology.title() +
                 ": expected a torus, a ring or a hypercube of at most " +
                 std::to_string(kMaxAllPortRanks) + " ranks");
@@ -251,19 +256,28 @@ Result<Programs> search_all_port(const topology::Topology& topology,
 
 }  // namespace
 
-Result<Programs> all_port_allgather(const topology::Topology& topology,
-                                    const CollectiveParameters& parameters) {
-  return search_all_port(topology, parameters, Collective::kAllgather);
-}
-
-Result<Programs> all_port_reduce_scatter(const topology::Topology& topology,
-                                         const CollectiveParameters& parameters) {
-  return search_all_port(topology, parameters, Collective::kReduceScatter);
-}
-
-Result<Programs> all_port_allreduce(const topology::Topology& topology,
-                                    const CollectiveParameters& parameters) {
-  return search_all_port(topology, parameters, Collective::kAllreduce);
-}
+const SearchedAlgorithm kAllPortRows[] = {
+    {.name = "all-port",
+     .collective = Collective::kAllgather,
+     .searcher = search_all_port,
+     .summary = "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+     .topologies = "tori, rings and hypercubes",
+     .applies = on_torus},
+    {.name = "all-port",
+     .collective = Collective::kReduceScatter,
+     .searcher = search_all_port,
+     .needs_commutative = true,
+     .summary = "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+     .topologies = "tori, rings and hypercubes",
+     .applies = on_torus},
+    {.name = "all-port",
+     .collective = Collective::kAllreduce,
+     .searcher = search_all_port,
+     .needs_commutative = true,
+     .summary = "reduce-scatter, then allgather over every link at once: 2N*ceil((p-1)/links) "
+                "steps, p <= 256",
+     .topologies = "tori, rings and hypercubes",
+     .applies = on_torus},
+};
 
 }  // namespace espalier::searched

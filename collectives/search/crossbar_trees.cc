@@ -279,8 +279,10 @@ std::uint32_t least(const std::vector<std::uint32_t>& channels) {
   return *std::min_element(channels.begin(), channels.end());
 }
 
-Result<Programs> search(const Variant& variant, Collective collective,
-                        const topology::Topology& topology,
+bool on_crossbar(const topology::Topology& topology) { return !topology.shape().crossbar.empty(); }
+
+template <const Variant& variant>
+Result<Programs> search(Collective collective, const topology::Topology& topology,
                         const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
@@ -314,24 +316,41 @@ Result<Programs> search(const Variant& variant, Collective collective,
 
 }  // namespace
 
-Result<Programs> crossbar_a_broadcast(const topology::Topology& topology,
-                                      const CollectiveParameters& parameters) {
-  return search(kVariantA, Collective::kBroadcast, topology, parameters);
-}
-
-Result<Programs> crossbar_a_reduce(const topology::Topology& topology,
-                                   const CollectiveParameters& parameters) {
-  return search(kVariantA, Collective::kReduce, topology, parameters);
-}
-
-Result<Programs> crossbar_b_broadcast(const topology::Topology& topology,
-                                      const CollectiveParameters& parameters) {
-  return search(kVariantB, Collective::kBroadcast, topology, parameters);
-}
-
-Result<Programs> crossbar_b_reduce(const topology::Topology& topology,
-                                   const CollectiveParameters& parameters) {
-  return search(kVariantB, Collective::kReduce, topology, parameters);
-}
+const SearchedAlgorithm kCrossbarRows[] = {
+    {.name = "crossbar-a",
+     .collective = Collective::kBroadcast,
+     .searcher = search<kVariantA>,
+     .summary = "a fractional tree, --run-length r, two channels in and out of a module: "
+                "d+N+ceil(N/r)-1 steps",
+     .topologies = "crossbar:AxB[xC..]",
+     .applies = on_crossbar,
+     .max_run_length = kMaxRunLength},
+    {.name = "crossbar-b",
+     .collective = Collective::kBroadcast,
+     .searcher = search<kVariantB>,
+     .summary = "a fractional tree, --run-length r, one channel in and two out of a module: "
+                "d+N+ceil(N/r)-1 steps",
+     .topologies = "crossbar:AxB[xC..]",
+     .applies = on_crossbar,
+     .max_run_length = kMaxRunLength},
+    {.name = "crossbar-a",
+     .collective = Collective::kReduce,
+     .searcher = search<kVariantA>,
+     .needs_commutative = true,
+     .summary = "a fractional tree, --run-length r, two channels in and out of a module: "
+                "d+N+ceil(N/r)-1 steps",
+     .topologies = "crossbar:AxB[xC..]",
+     .applies = on_crossbar,
+     .max_run_length = kMaxReduceRunLength},
+    {.name = "crossbar-b",
+     .collective = Collective::kReduce,
+     .searcher = search<kVariantB>,
+     .needs_commutative = true,
+     .summary = "a fractional tree, --run-length r, two channels in and one out of a module: "
+                "d+N+ceil(N/r)-1 steps",
+     .topologies = "crossbar:AxB[xC..]",
+     .applies = on_crossbar,
+     .max_run_length = kMaxReduceRunLength},
+};
 
 }  // namespace espalier::searched

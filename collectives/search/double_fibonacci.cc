@@ -207,18 +207,30 @@ Broadcast plan(const CollectiveParameters& parameters, Collective collective) {
   return broadcast;
 }
 
-}  // namespace
-
-Result<Programs> double_fibonacci_broadcast(const topology::Topology& topology,
-                                            const CollectiveParameters& parameters) {
-  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
-  return write_broadcast(parameters, plan(parameters, Collective::kBroadcast));
-}
-
-Result<Programs> double_fibonacci_reduce(const topology::Topology& topology,
+Result<Programs> search_double_fibonacci(Collective collective, const topology::Topology& topology,
                                          const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
-  return write_reduce(parameters, plan(parameters, Collective::kReduce));
+  const Broadcast broadcast = plan(parameters, collective);
+  return collective == Collective::kReduce ? write_reduce(parameters, broadcast)
+                                           : write_broadcast(parameters, broadcast);
 }
+
+}  // namespace
+
+const SearchedAlgorithm kDoubleFibonacciRows[] = {
+    {.name = "double-fibonacci",
+     .collective = Collective::kBroadcast,
+     .searcher = search_double_fibonacci,
+     .summary =
+         "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
+     .any_topology = true},
+    {.name = "double-fibonacci",
+     .collective = Collective::kReduce,
+     .searcher = search_double_fibonacci,
+     .needs_commutative = true,
+     .summary =
+         "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
+     .any_topology = true},
+};
 
 }  // namespace espalier::searched

@@ -254,14 +254,22 @@ Result<Programs> direct(Collective collective, const topology::Topology& topolog
 
 }  // namespace
 
-Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
-                                             const CollectiveParameters& parameters) {
-  return direct(Collective::kBroadcast, topology, parameters);
-}
-
-Result<Programs> fractional_direct_reduce(const topology::Topology& topology,
-                                          const CollectiveParameters& parameters) {
-  return direct(Collective::kReduce, topology, parameters);
-}
+const SearchedAlgorithm kFractionalDirectRows[] = {
+    {.name = "fractional-direct",
+     .collective = Collective::kBroadcast,
+     .searcher = direct,
+     .summary = "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a "
+                "multiple of r",
+     .max_run_length = kMaxDirectRunLength,
+     .any_topology = true},
+    {.name = "fractional-direct",
+     .collective = Collective::kReduce,
+     .searcher = direct,
+     .needs_commutative = true,
+     .summary = "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a "
+                "multiple of r",
+     .max_run_length = kMaxDirectRunLength,
+     .any_topology = true},
+};
 
 }  // namespace espalier::searched

@@ -95,14 +95,24 @@ Result<Programs> by_known_embedding(Collective collective, const topology::Topol
 
 }  // namespace
 
-Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology,
-                                           const CollectiveParameters& parameters) {
-  return by_known_embedding(Collective::kBroadcast, topology, parameters);
-}
-
-Result<Programs> fractional_mesh_reduce(const topology::Topology& topology,
-                                        const CollectiveParameters& parameters) {
-  return by_known_embedding(Collective::kReduce, topology, parameters);
-}
+const SearchedAlgorithm kFractionalMeshRows[] = {
+    {.name = "fractional-mesh",
+     .collective = Collective::kBroadcast,
+     .searcher = by_known_embedding,
+     .summary = "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps",
+     .topologies = "mesh:RxC",
+     .applies = on_mesh,
+     .max_run_length = kMaxRunLength,
+     .has_groups = true},
+    {.name = "fractional-mesh",
+     .collective = Collective::kReduce,
+     .searcher = by_known_embedding,
+     .needs_commutative = true,
+     .summary = "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps",
+     .topologies = "mesh:RxC",
+     .applies = on_mesh,
+     .max_run_length = kMaxReduceRunLength,
+     .has_groups = true},
+};
 
 }  // namespace espalier::searched

@@ -301,56 +301,63 @@ Result<Programs> breadth_first(Collective collective, const topology::Topology& 
   return write_all(topology, parameters, *tree, outline);
 }
 
+bool with_routers(const topology::Topology& topology) {
+  return topology.nodes() > topology.ranks() && topology.ranks() > 1;
+}
+
+constexpr SearchedAlgorithm in_network_row(Collective collective, const char* summary) {
+  return {.name = "in-network",
+          .collective = collective,
+          .searcher = in_network,
+          .summary = summary,
+          .topologies = "topologies with routers, which run programs too",
+          .applies = with_routers,
+          .has_routers = true};
+}
+
+constexpr SearchedAlgorithm breadth_first_row(Collective collective, const char* summary) {
+  return {.name = "breadth-first",
+          .collective = collective,
+          .searcher = breadth_first,
+          .needs_commutative =
+              collective == Collective::kReduce || collective == Collective::kAllreduce,
+          .summary = summary,
+          .topologies = "at most 256 nodes of 16 links",
+          .applies = can_pack_one_root,
+          .own_links = true};
+}
+
 }  // namespace
 
-Result<Programs> in_network_broadcast(const topology::Topology& topology,
-                                      const CollectiveParameters& parameters) {
-  return in_network(Collective::kBroadcast, topology, parameters);
-}
+const SearchedAlgorithm kInNetworkRows[] = {
+    in_network_row(
+        Collective::kBroadcast,
+        "routers replicate along a breadth-first tree: e+N-1 steps, e to the furthest rank"),
+    in_network_row(Collective::kReduce,
+                   "routers combine, the result goes from the centre to the root: at most 2D+N-1 "
+                   "steps, D = h on a fat tree"),
+    in_network_row(Collective::kAllreduce,
+                   "routers combine up a tree from the centre and replicate down: 2D+N-1 steps, D "
+                   "= h on a fat tree"),
+    in_network_row(
+        Collective::kScan,
+        "routers combine up, and add prefixes down: at most 2D+N-1 steps, D = h on a fat tree"),
+    in_network_row(
+        Collective::kExscan,
+        "routers combine up, and add prefixes down: at most 2D+N-1 steps, D = h on a fat tree"),
+    in_network_row(Collective::kBarrier,
+                   "routers wait for all below, then let all go: 2D steps, D = h on a fat tree"),
+};
 
-Result<Programs> in_network_reduce(const topology::Topology& topology,
-                                   const CollectiveParameters& parameters) {
-  return in_network(Collective::kReduce, topology, parameters);
-}
-
-Result<Programs> in_network_allreduce(const topology::Topology& topology,
-                                      const CollectiveParameters& parameters) {
-  return in_network(Collective::kAllreduce, topology, parameters);
-}
-
-Result<Programs> in_network_scan(const topology::Topology& topology,
-                                 const CollectiveParameters& parameters) {
-  return in_network(Collective::kScan, topology, parameters);
-}
-
-Result<Programs> in_network_exscan(const topology::Topology& topology,
-                                   const CollectiveParameters& parameters) {
-  return in_network(Collective::kExscan, topology, parameters);
-}
-
-Result<Programs> in_network_barrier(const topology::Topology& topology,
-                                    const CollectiveParameters& parameters) {
-  return in_network(Collective::kBarrier, topology, parameters);
-}
-
-Result<Programs> breadth_first_broadcast(const topology::Topology& topology,
-                                         const CollectiveParameters& parameters) {
-  return breadth_first(Collective::kBroadcast, topology, parameters);
-}
-
-Result<Programs> breadth_first_reduce(const topology::Topology& topology,
-                                      const CollectiveParameters& parameters) {
-  return breadth_first(Collective::kReduce, topology, parameters);
-}
-
-Result<Programs> breadth_first_allreduce(const topology::Topology& topology,
-                                         const CollectiveParameters& parameters) {
-  return breadth_first(Collective::kAllreduce, topology, parameters);
-}
-
-Result<Programs> breadth_first_barrier(const topology::Topology& topology,
-                                       const CollectiveParameters& parameters) {
-  return breadth_first(Collective::kBarrier, topology, parameters);
-}
+const SearchedAlgorithm kBreadthFirstRows[] = {
+    breadth_first_row(Collective::kBroadcast,
+                      "a breadth-first tree from the root: e+N-1 steps, e to the furthest rank"),
+    breadth_first_row(Collective::kReduce,
+                      "a breadth-first tree into the root: e+N-1 steps, e from the furthest rank"),
+    breadth_first_row(Collective::kAllreduce,
+                      "into the centre and out again: 2D+N-1 steps, D to the furthest rank"),
+    breadth_first_row(Collective::kBarrier,
+                      "into the centre and out again: 2D steps, D to the furthest rank"),
+};
 
 }  // namespace espalier::searched

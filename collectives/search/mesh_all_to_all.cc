@@ -84,9 +84,7 @@ class MeshExchange {
   lower::TimedSchedule schedule_;
 };
 
-}  // namespace
-
-Result<Programs> mesh_balanced_all_to_all(const topology::Topology& topology,
+Result<Programs> mesh_balanced_all_to_all(Collective, const topology::Topology& topology,
                                           const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
@@ -102,5 +100,17 @@ Result<Programs> mesh_balanced_all_to_all(const topology::Topology& topology,
   schedule.bound = {.a = 0, .b = as_int(p) - 1, .c = 0, .d = 0, .e = 0};
   return lower::write_programs(parameters, schedule);
 }
+
+}  // namespace
+
+const SearchedAlgorithm kMeshBalancedRows[] = {
+    {.name = "mesh-balanced",
+     .collective = Collective::kAllToAll,
+     .searcher = mesh_balanced_all_to_all,
+     .summary = "permutations that load every row and column evenly, p <= 129: about N*max(p-1, "
+                "R*floor(C^2/4), C*floor(R^2/4)) steps",
+     .topologies = "mesh:RxC",
+     .applies = on_mesh},
+};
 
 }  // namespace espalier::searched

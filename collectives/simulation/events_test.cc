@@ -93,10 +93,6 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
         parameters.dimensions = 2;
         parameters.wraps = true;
       }
-      if (algorithm.where == Where::kMesh) {
-        parameters.rows = ranks == 2 ? 2 : 3;
-        parameters.columns = ranks == 2 ? 1 : 3;
-      }
       const Programs programs = programs_of(algorithm, parameters);
       if (programs.empty()) continue;
       const Job job = job_of(programs, parameters);

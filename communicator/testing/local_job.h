@@ -69,10 +69,4 @@ void on_all(LocalJob& job, const std::function<void(Communicator&)>& body,
 // A change: ranks that wait for another one fail soon.
 void with_short_deadline(JoinOptions& options, std::uint32_t rank);
 
-// Returns the message of a failure, "" if there is none.
-template <typename Type>
-[[nodiscard]] std::string message(const Result<Type>& result) {
-  return result ? "" : result.error().message;
-}
-
 }  // namespace espalier::communicator::testing

@@ -25,8 +25,6 @@ using namespace communicator::testing;
 
 using MakeCall = std::function<Call(Vector&)>;
 
-const Change with_short_deadline = with_deadline(std::chrono::seconds(8));
-
 // Runs `unusual` on one rank, and `usual` on the others. Returns the messages of all ranks. A rank
 // that only sends may have completed its call: then the message is that of its next one.
 std::vector<std::string> lines_of_mismatch(std::uint32_t ranks, std::uint32_t other,

@@ -55,8 +55,6 @@ Call call_of(Collective collective, Vector& data, std::uint64_t count, Throws& t
       .root = collective == Collective::kReduce ? 2U : 0U};
 }
 
-const Change with_short_deadline = with_deadline(std::chrono::seconds(8));
-
 void with_progress_thread(JoinOptions& options, std::uint32_t rank) {
   with_short_deadline(options, rank);
   options.progress_thread = true;

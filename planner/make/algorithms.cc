@@ -23,7 +23,6 @@ std::vector<AlgorithmEntry> list_entries() {
     const char* topologies = one.where == Where::kFatTree
                                  ? "fat trees, whose routers run programs too"
                              : one.where == Where::kHosts ? "hosts:HxR"
-                             : one.where == Where::kMesh  ? "mesh:RxC"
                              : one.where == Where::kGrid  ? "meshes, tori and rings"
                              : one.where == Where::kTorus ? "tori and rings"
                                                           : "any topology";

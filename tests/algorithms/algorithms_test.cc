@@ -6,10 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
 #include <random>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,10 +33,10 @@ std::vector<std::uint32_t> sampled_ranks() {
 }
 
 std::vector<Algorithm> all_algorithms() {
-  const std::span<const Algorithm> table = algorithms();
   std::vector<Algorithm> anywhere;  // the other algorithms: tests/fat_tree
-  std::copy_if(table.begin(), table.end(), std::back_inserter(anywhere),
-               [](const Algorithm& one) { return one.where == Where::kAnywhere; });
+  for (const Algorithm& one : algorithms()) {
+    if (one.where == Where::kAnywhere) anywhere.push_back(one);
+  }
   return anywhere;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -30,10 +29,10 @@ struct StepCounts {
 };
 
 std::vector<Algorithm> for_hosts() {
-  const std::span<const Algorithm> table = algorithms();
   std::vector<Algorithm> all;
-  std::copy_if(table.begin(), table.end(), std::back_inserter(all),
-               [](const Algorithm& one) { return one.where == Where::kHosts; });
+  for (const Algorithm& one : algorithms()) {
+    if (one.where == Where::kHosts) all.push_back(one);
+  }
   return all;
 }
 

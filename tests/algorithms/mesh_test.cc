@@ -121,7 +121,6 @@ std::string name_of(const std::string& algorithm, Collective collective, const M
 // As the heads of the generators' files state them, for p > 1.
 std::int64_t stated_steps(const Algorithm& algorithm, const Mesh& mesh) {
   const std::string name = algorithm.name;
-  if (name == "mesh-binomial") return log_of(mesh.rows) + log_of(mesh.columns);
   if (name == "bucket") {
     const std::int64_t once = std::int64_t{mesh.rows} + mesh.columns - 2;
     return algorithm.collective == Collective::kAllreduce ? 2 * once : once;
@@ -134,7 +133,7 @@ TEST(MeshAlgorithms, TakeTheStatedStepsWithoutContention) {
   static constexpr std::uint32_t kWindows[] = {1, 3, 8, 16};
   std::uint32_t schedules = 0;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.where != Where::kMesh && algorithm.where != Where::kGrid) continue;
+    if (algorithm.where != Where::kGrid) continue;
     for (const Mesh& mesh : meshes()) {
       for (const std::uint32_t root : roots_of(mesh, algorithm.collective)) {
         CollectiveParameters parameters = parameters_on(mesh, root);
@@ -154,12 +153,12 @@ TEST(MeshAlgorithms, TakeTheStatedStepsWithoutContention) {
     }
   }
   std::printf("replayed %u schedules\n", schedules);
-  EXPECT_GT(schedules, 100u);
+  EXPECT_GT(schedules, 40u);
 }
 
 TEST(MeshAlgorithms, Refusals) {
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.where != Where::kMesh && algorithm.where != Where::kGrid) continue;
+    if (algorithm.where != Where::kGrid) continue;
     Program program;
     const auto status = [&](const CollectiveParameters& parameters, std::uint32_t me) {
       return algorithm.generate(parameters, me, program);

@@ -13,7 +13,6 @@
 #include "collectives/search/crossbar_trees.h"
 #include "collectives/search/double_fibonacci.h"
 #include "collectives/search/fractional_direct.h"
-#include "collectives/search/searches.h"
 #include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/algorithms/prototype_values.h"
@@ -363,8 +362,9 @@ TEST(Crossbar, Proven) {
 TEST(Crossbar, VerifierCountsChannels) {
   const auto wide = must_parse("crossbar:8x8");
   const auto narrow = must_parse("crossbar:8x8,in=1,out=2");
-  const Programs programs = or_throw(crossbar_a_broadcast(
-      *wide, {.ranks = 64, .topology_digest = narrow->digest(), .run_length = 4}));
+  const SearchedAlgorithm& crossbar = *find_searched(Collective::kBroadcast, "crossbar-a");
+  const Programs programs = or_throw(
+      crossbar.search(*wide, {.ranks = 64, .topology_digest = narrow->digest(), .run_length = 4}));
   const verify::Verdict verdict = verify::verify(
       *narrow, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
   EXPECT_FALSE(verdict.valid);

@@ -63,10 +63,6 @@ int main(int argc, char** argv) {
         parameters.dimensions = 2;
         parameters.wraps = true;
       }
-      if (algorithm.where == Where::kMesh) {
-        parameters.columns = columns;
-        parameters.rows = ranks / parameters.columns;
-      }
       for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {
         if (node < ranks) write(board.limits(), algorithm, parameters, node);
       }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <span>
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
@@ -153,7 +152,7 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
                             const topology::Shape& shape, bool placed,
                             ContentionCase& contention_case) {
   CollectiveParameters parameters = parameters_on(topology, shape, dice);
-  const std::span<const Algorithm> table = algorithms();
+  const AlgorithmList table = algorithms();
   const auto searched = searched::searched_algorithms();
   for (;;) {
     const std::uint32_t pick =

@@ -2,14 +2,19 @@
 """Prints docs/algorithms: a page for each algorithm, when.md, pictures; and the tables of docs/algorithms/README.md and README.md.
 
 algorithm_pages.py --write ESPALIER ROOT   writes all of them
+algorithm_pages.py --large ESPALIER ROOT GRID   writes only the last part of when.md, from what `auto-grid 101` has printed into the file GRID
+algorithm_pages.py --small ESPALIER ROOT AUTO_GRID   compares that part with what `auto-grid 3` prints
 algorithm_pages.py --check ESPALIER ROOT   compares them with what would be written now: a sample, or all with ESPALIER_WHOLE=1. That
                                            every algorithm has a page, and every page an algorithm, is always checked. Exit status 1
                                            if something differs.
 Every algorithm of `espalier list` needs its words in algorithms.toml; nothing else here names algorithms."""
+import collections
 import concurrent.futures
+import csv
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import textwrap
 import tomllib
@@ -41,7 +46,23 @@ WHEN_HEAD = (
     f"have the ports that an algorithm needs, except where the first column says otherwise. lambda = 3: a message arrives three sends "
     f"after it left. [choosing.md](../choosing.md) explains the candidates, and [results/choice.md](../results/choice.md) compares some "
     f"of these choices with simulation.",
-    "The second table of each collective has the algorithms that are never taken: how near to the fastest they come, and where.")
+    "The second table of each collective has the algorithms that are never taken there: how near to the fastest they come, and where. The "
+    "last part of this page has more topologies.")
+
+
+LARGE = "## On more topologies"
+USUAL = ("default", "routed", "multiport", "commutes")
+LARGE_SIZES = [8 ** power for power in range(1, 10)]  # kSizes of auto_grid.cc
+LARGE_HEAD = (
+    "A cell is a collective on one topology for one size: the powers of 8 from 8 B to 128 MiB. `tests/docs/auto_grid.cc` prints every cell, "
+    "`{command}`, and `tests/docs/algorithm_pages.py --large` this table from it: {cells} cells on {topologies} topologies of 2 to 101 "
+    "ranks. It has `complete:N` of every number of ranks, and of the numbers in `kRanks` the ring, the mesh, the torus, the hosts and the "
+    "crossbar next to a square; grids of three dimensions, hypercubes, dragonflies, fat trees and the files of examples/topologies. "
+    "Schedules hop by hop, also with one send per step, are those of `kHopByHopRanks` and `kSingleSendRanks`. Each cell has nodes of each "
+    "port model, operators that commute, and operators that do not (in order); a reduce also has the root in the middle. The model is the "
+    "default one; `complete:N` and hosts of `kModelRanks` also have lambda = 3 and the models of memory and of a network that programs "
+    "choose by.",
+    "These are the algorithms that are taken in fewer than 1 % of their collective's cells, or never:")
 
 
 def listed(names):
@@ -170,13 +191,12 @@ class Pages:
         index = self.folder / "README.md"
         words = Words(self.entries, index.read_text() if index.exists() else "")
         self.words, self.origin = words.of, words.origin
-        self.sources, self.generators = {}, {}
-        table = (self.root / "collectives/algorithms/algorithms.cc").read_text()
-        for name, collective, function in re.findall(r'\{"([\w-]+)", (?:Collective::)?k(\w+), (\w+),', table):
-            self.generators[name, re.sub("(?<=[a-z])(?=[A-Z])", "-", collective).lower()] = function
+        self.sources = {}  # "file:function" by algorithm and collective, or "collective" if a function makes its rows
+        row = re.compile(r'\{\.name = "([\w-]+)",\s*\.collective = (?:Collective::k)?(\w+),\s*\.(?:generator|searcher) = (\w+)')
         for file in sorted(file for folder in ("algorithms", "search") for file in (self.root / "collectives" / folder).rglob("*.cc")):
-            for function in re.findall(r"^(?:Status|Result<Programs>) (\w+)\(const", file.read_text(), re.M):
-                self.sources.setdefault(function, file.relative_to(self.root).as_posix())
+            for name, collective, function in row.findall(file.read_text()):
+                named = re.sub("(?<=[a-z])(?=[A-Z])", "-", collective).lower()
+                self.sources[name, named] = f"{file.relative_to(self.root).as_posix()}:{function}"
 
     def entries_of(self, name):
         return [entry for entry in self.entries if entry["algorithm"] == name]
@@ -228,7 +248,33 @@ class Pages:
             for (setting, ranked), (_, plot) in rankings.items():
                 if plot and ranked == collective:
                     text += f"\n![{collective} on {setting.topology}](pictures/{plot_name(setting, collective)})\n"
-        return text
+        return text + self.kept_large()
+
+    def large(self, lines):
+        """The last part of when.md, and {(collective, algorithm): (cells, the first of them)}, from the lines of auto_grid.cc."""
+        cells, taken, first, topologies = collections.Counter(), collections.Counter(), {}, set()
+        for model, topology, links, ports, order, root, collective, row in csv.reader(lines):
+            topologies.add(topology)
+            cells[collective] += len(row.split())
+            where = [f"`{topology}`", *(word for word in (links, ports, order, model) if word not in USUAL)]
+            where += [f"root {root}"] * (root != "0")
+            for size, algorithm in zip(LARGE_SIZES, row.split()):
+                taken[collective, algorithm] += 1
+                first.setdefault((collective, algorithm), ", ".join([*where, *[size_text(size)] * (collective != "barrier")]))
+        rows = []
+        for entry in self.entries:
+            key = entry["collective"], entry["algorithm"]
+            if taken[key] * 100 < cells[key[0]]:
+                rows.append((*key, f"{taken[key]} of {cells[key[0]]}", first.get(key, "")))
+        head = LARGE_HEAD[0].format(command="build/tests/docs/auto-grid 101 examples/topologies", cells=f"{sum(cells.values()):,}",
+                                    topologies=len(topologies))
+        text = f"\n{LARGE}\n\n{wrapped(head)}\n\n{LARGE_HEAD[1]}\n\n" + table(("collective", "algorithm", "taken", "first"), rows)
+        return text, {key: (taken[key], first[key]) for key in taken}
+
+    def kept_large(self):
+        """The last part of when.md as it is."""
+        _, mark, text = (self.folder / "when.md").read_text().partition(f"\n{LARGE}\n")
+        return mark + text
 
     # --- the pages ---
 
@@ -418,11 +464,10 @@ class Pages:
     def source_text(self, name):
         functions = []
         for entry in self.entries_of(name):
-            function = self.generators.get((name, entry["collective"]), re.sub(r"\W", "_", f"{name}_{entry['collective']}"))
-            if function not in self.sources:
-                raise Wrong(f"no file of collectives/algorithms and collectives/search defines {function}(), the generator of {entry['collective']} by {name}")
-            functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; "
-                                     f"`{self.sources[function]}:{function}`", "", "  ") + "\n")
+            source = self.sources.get((name, entry["collective"]), self.sources.get((name, "collective")))
+            if source is None:
+                raise Wrong(f"no file of collectives/algorithms and collectives/search has a row for {entry['collective']} by {name}")
+            functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; `{source}`", "", "  ") + "\n")
         more = self.words[name].get("source", "")
         return "".join(functions) + (f"\n{wrapped(more)}\n" if more else "")
 
@@ -632,8 +677,32 @@ def strays(pages):
     yield from (f"docs/algorithms/pictures/{name}: there is no such file" for name in sorted(pictures - there))
 
 
-def main(mode, program, root):
+def write_large(pages, lines):
+    path = pages.folder / "when.md"
+    path.write_text(path.read_text().removesuffix(pages.kept_large()) + pages.large(lines)[0])
+
+
+def check_large(pages, lines):
+    """What the topologies of `lines`, the first of all, take otherwise than the last part of when.md says."""
+    kept = {tuple(row[:2]): row[2:] for row in re.findall(r"^\| ([\w-]+) \| ([\w-]+) \| (\d+) of \d+ \| (.*?) *\|$", pages.kept_large(), re.M)}
+    _, taken = pages.large(lines)
+    if not kept or not taken:
+        yield f"docs/algorithms/when.md: no table below '{LARGE}', or no cells; --large prints it anew"
+    for key, (cells, first) in taken.items():
+        count, where = kept.get(key, (None, None))
+        if count is not None and (cells > int(count) or first != where):
+            yield f"docs/algorithms/when.md: {key[0]} by {key[1]}: {cells} cells, the first {first}; expected {count}, {where}"
+
+
+def main(mode, program, root, grid=None):
     pages = Pages(program, root)
+    if mode == "--large":
+        return write_large(pages, pathlib.Path(grid).read_text().splitlines())
+    if mode == "--small":
+        run = subprocess.run([grid, "3", pages.root / "examples/topologies"], capture_output=True, text=True, check=True)
+        bad = list(check_large(pages, run.stdout.splitlines()))
+        print("\n".join(bad) or "the small grid is as the large one")
+        return 1 if bad else 0
     if mode == "--write":
         (pages.folder / "pictures").mkdir(parents=True, exist_ok=True)
         files = written_now(pages)
@@ -654,7 +723,7 @@ def main(mode, program, root):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4 or sys.argv[1] not in ("--write", "--check"):
+    if len(sys.argv) != {"--write": 4, "--check": 4, "--large": 5, "--small": 5}.get("".join(sys.argv[1:2])):
         sys.exit(__doc__)
     try:
         sys.exit(main(*sys.argv[1:]))

@@ -6,7 +6,6 @@
 // each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their
 // defaults are for schedules of real size).
 
-#include <span>
 #include <string>
 
 #include "base/testing/results.h"
@@ -52,7 +51,7 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "crossbar:2x1x2"};
 
 OwnedProgram generated(Input& input, const CollectiveParameters& parameters, std::uint32_t me) {
-  const std::span<const Algorithm> table = algorithms();
+  const AlgorithmList table = algorithms();
   OwnedProgram program;
   const Algorithm& algorithm = table[input.below(static_cast<unsigned>(table.size()))];
   const bool fits = runs_on(algorithm, parameters);

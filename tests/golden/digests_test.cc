@@ -31,7 +31,6 @@ std::vector<std::string> specs_for(Where where) {
   switch (where) {
     case Where::kFatTree: return {"fattree:k=2,h=3,c=1", "fattree:k=3,h=2,c=1"};
     case Where::kHosts: return {"hosts:1x4", "hosts:2x3", "hosts:3x4", "hosts:5x1", "hosts:4x8"};
-    case Where::kMesh: return {"mesh:1x5", "mesh:2x2", "mesh:3x4", "mesh:5x7"};
     case Where::kGrid: return {"mesh:1x5", "mesh:2x2", "mesh:3x4", "mesh:5x7", "mesh:2x3x4"};
     case Where::kTorus: return {"ring:2", "ring:5", "torus:2x2", "torus:3x4", "torus:2x3x4"};
     case Where::kAnywhere: break;

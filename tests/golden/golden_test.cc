@@ -80,7 +80,7 @@ CollectiveParameters golden_parameters(Where where) {
   CollectiveParameters parameters;
   const bool tree = where == Where::kFatTree;
   const bool hosts = where == Where::kHosts, torus = where == Where::kTorus;
-  const bool mesh = where == Where::kMesh || where == Where::kGrid;
+  const bool mesh = where == Where::kGrid;
   const auto topology = or_throw(topology::parse(tree    ? kFatTreeSpec
                                                  : hosts ? kHostsSpec
                                                  : mesh  ? kMeshSpec
@@ -146,11 +146,11 @@ std::map<std::string, OwnedProgram> programs() {
     EXPECT_EQ(generate(algorithm, kRouter, all[name + "-router"]), Status::kOk) << name;
   }
   all["all-to-all-mesh-balanced"] =
-      search_on(kMeshSpec, Where::kMesh, Collective::kAllToAll, "mesh-balanced")[kRank];
+      search_on(kMeshSpec, Where::kGrid, Collective::kAllToAll, "mesh-balanced")[kRank];
   const char* missing = searched::find_searched(Collective::kAllToAll, "packed-paths")->missing();
   if (missing == nullptr) {
     all[kPackedPaths] =
-        search_on(kMeshSpec, Where::kMesh, Collective::kAllToAll, "packed-paths")[kRank];
+        search_on(kMeshSpec, Where::kGrid, Collective::kAllToAll, "packed-paths")[kRank];
   } else {
     std::printf("no %s: %s\n", kPackedPaths, missing);
   }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <span>
 #include <tuple>
 
 #include "base/testing/results.h"
@@ -105,7 +104,7 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
 void verify_and_run(const std::string& spec) {
   const auto topology = or_throw(topology::read(spec));
   std::uint32_t schedules = 0;
-  const std::span<const Algorithm> table = algorithms();
+  const AlgorithmList table = algorithms();
   for (std::uint32_t i = 0; i < table.size(); ++i) {
     const Algorithm& algorithm = table[i];
     if (algorithm.where != Where::kAnywhere) continue;

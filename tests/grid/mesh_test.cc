@@ -66,8 +66,7 @@ TEST(Grid, Mesh) {
     if (small_sample() && p > 16) continue;
     for (const Algorithm& one : algorithms()) {
       const CollectiveParameters any = parameters_on(*topology, shape, 0);
-      const bool for_grids =
-          one.where == Where::kMesh || one.where == Where::kGrid || one.where == Where::kTorus;
+      const bool for_grids = one.where == Where::kGrid || one.where == Where::kTorus;
       if (!for_grids || !runs_on(one, any)) continue;
       const bool rooted = has_root(one.collective);
       for (const std::uint32_t root :

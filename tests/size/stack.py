@@ -38,7 +38,7 @@ INDIRECT = [
     # Scans: the distance between partners, by step.
     (r"add_scan_links", r"uint32_t espalier::\{anonymous\}::doubled(_123)?\(uint32_t\)"),
     # Planning without an image goes through the table of algorithms.
-    (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*CollectiveParameters&, .*Program&\)"),
+    (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::(\{anonymous\}::)?\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, the board's counter, and the board to judge an image; the image check calls the verifier of signatures.
     (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::|load_first\(|bare::.*::accept\("),
     (r"espalier::(Slots::|StartCounter::|whole_flash)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::"),

@@ -227,7 +227,7 @@ FabricKind over_frames(const std::string& name, serial::CarrierFaults faults,
   return {name, [faults, key](unsigned seed) {
             serial::CarrierFaults own = faults;
             own.seed = seed;
-            return framed_world(sim::complete_links(kRanks), kGenerations, own, key);
+            return framed_world(sim::complete_links(kRanks), kLinkGenerations, own, key);
           }};
 }
 
@@ -235,7 +235,7 @@ FabricKind simulated(const std::string& name, std::uint64_t eager_bytes) {
   return {name, [eager_bytes](unsigned) {
             sim::Model model;
             model.eager_bytes = eager_bytes;
-            model.generations = kGenerations;
+            model.generations = kLinkGenerations;
             model.latency = 3e-5;
             model.poison = true;
             return simulated_world(sim::complete_links(kRanks), model);

@@ -1,7 +1,6 @@
 #include "tests/storm/schedule.h"
 
 #include <algorithm>
-#include <span>
 
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/machine/affine.h"
@@ -157,7 +156,7 @@ Result<Schedule> make_schedule(const ScheduleSpec& spec) {
 
 Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks) {
   const std::uint32_t ranks = dice.number(2, most_ranks);
-  const std::span<const Algorithm> table = algorithms();
+  const AlgorithmList table = algorithms();
   const auto searched = searched::searched_algorithms();
   constexpr std::uint32_t kWindows[] = {1, 2, 3, 4, 6, 8, 8, 8, 12, 16};
   constexpr std::uint32_t kBlocks[] = {16, 32, 64, 64, 96, 256};

@@ -12,12 +12,14 @@
 #include <memory>
 
 #include "base/counted.h"
+#include "base/read_file.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/internal/base/little_endian.h"
 #include "firmware/image/image_writer.h"
 #include "tools/common/failure.h"
 #include "tools/common/held_signals.h"
 #include "tools/common/json.h"
+#include "tools/common/output.h"
 #include "tools/image/spares.h"
 
 namespace espalier::tools {

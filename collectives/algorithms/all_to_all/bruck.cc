@@ -13,7 +13,7 @@
 // are copied to OUTPUT in the last step, when INPUT has been used: both may be the same memory. A
 // step can have as many copies as there are actions, so it is kTooLarge above 26 ranks.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 
 namespace espalier {
@@ -119,8 +119,6 @@ class Bruck {
   PartAt arrived_[kMaxBruckRanks];
 };
 
-}  // namespace
-
 Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                         Program& out) {
   Builder builder(out);
@@ -136,5 +134,14 @@ Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me
   builder.phase(1, static_cast<std::int32_t>(bruck.steps()), 0);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
+
+}  // namespace
+
+const Algorithm kBruckRows[] = {
+    {.name = "bruck",
+     .collective = Collective::kAllToAll,
+     .generator = bruck_all_to_all,
+     .summary = "one block, parts travel together, at most 26 ranks: ceil(log2 p)+1 steps"},
+};
 
 }  // namespace espalier

@@ -53,7 +53,7 @@
 
 #include <algorithm>
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/internal/base/arithmetic.h"
 #include "espalier/internal/base/assert.h"
@@ -469,8 +469,6 @@ Status total_exchange(const CollectiveParameters& parameters, std::uint32_t me, 
   return status;
 }
 
-}  // namespace
-
 Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                        Program& out) {
   return total_exchange(parameters, me, false, out);
@@ -480,5 +478,22 @@ Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint3
                               Program& out) {
   return total_exchange(parameters, me, true, out);
 }
+
+}  // namespace
+
+const Algorithm kLeafAllToAllRows[] = {
+    {.name = "leaf",
+     .collective = Collective::kAllToAll,
+     .generator = leaf_all_to_all,
+     .summary = "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most "
+                "k c_(i-1) lanes used",
+     .where = Where::kFatTree},
+    {.name = "leaf-serial",
+     .collective = Collective::kAllToAll,
+     .generator = leaf_serial_all_to_all,
+     .summary = "level after level, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + h^2 steps, "
+                "at most k c_(i-1) lanes used",
+     .where = Where::kFatTree},
+};
 
 }  // namespace espalier

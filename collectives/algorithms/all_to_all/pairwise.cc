@@ -8,11 +8,12 @@
 // j+1 before it. Every rank has a link to every other. Parts arrive before the same positions of
 // INPUT are sent, so INPUT and OUTPUT must differ.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/rounds.h"
 
 namespace espalier {
+namespace {
 
 Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                            Program& out) {
@@ -40,5 +41,14 @@ Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t
   receive.into.block_ref = block;
   return rounds.finish();
 }
+
+}  // namespace
+
+const Algorithm kPairwiseRows[] = {
+    {.name = "pairwise",
+     .collective = Collective::kAllToAll,
+     .generator = pairwise_all_to_all,
+     .summary = "exchange with every other rank in turn: (p-1)N steps"},
+};
 
 }  // namespace espalier

@@ -28,7 +28,7 @@
 // maximum number of parts per message; for a reduce-scatter or allreduce, if the slots are more
 // than a program has.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
 
@@ -241,8 +241,6 @@ Status generate_rings(const CollectiveParameters& parameters, std::uint32_t me,
   return builder.finish(variant.both ? 1 : static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
 
-}  // namespace
-
 Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
                        Collective collective, Program& out) {
   return generate_rings(parameters, me, {collective, false}, out);
@@ -252,5 +250,49 @@ Status generate_bidirectional_bucket(const CollectiveParameters& parameters, std
                                      Collective collective, Program& out) {
   return generate_rings(parameters, me, {collective, true}, out);
 }
+
+}  // namespace
+
+const Algorithm kBucketRows[] = {
+    {.name = "bucket",
+     .collective = Collective::kAllgather,
+     .generator = generate_bucket,
+     .summary =
+         "one block per rank, rings along each dimension, the last first: sum of (n_i - 1) steps",
+     .where = Where::kGrid},
+    {.name = "bucket",
+     .collective = Collective::kReduceScatter,
+     .generator = generate_bucket,
+     .needs_commutative = true,
+     .summary =
+         "one block per rank, rings along each dimension, the first first: sum of (n_i - 1) steps",
+     .where = Where::kGrid},
+    {.name = "bucket",
+     .collective = Collective::kAllreduce,
+     .generator = generate_bucket,
+     .needs_commutative = true,
+     .summary =
+         "one block per rank, reduce-scatter, then allgather by bucket: 2 * sum of (n_i - 1) steps",
+     .where = Where::kGrid},
+    {.name = "bidirectional-bucket",
+     .collective = Collective::kAllgather,
+     .generator = generate_bidirectional_bucket,
+     .summary = "one block per rank, rings in both directions of each dimension: sum of "
+                "floor(n_i/2) steps",
+     .where = Where::kTorus},
+    {.name = "bidirectional-bucket",
+     .collective = Collective::kReduceScatter,
+     .generator = generate_bidirectional_bucket,
+     .needs_commutative = true,
+     .summary = "one block per rank, rings in both directions of each dimension: sum of "
+                "floor(n_i/2) steps",
+     .where = Where::kTorus},
+    {.name = "bidirectional-bucket",
+     .collective = Collective::kAllreduce,
+     .generator = generate_bidirectional_bucket,
+     .needs_commutative = true,
+     .summary = "one block per rank, reduce-scatter, then allgather: 2 * sum of floor(n_i/2) steps",
+     .where = Where::kTorus},
+};
 
 }  // namespace espalier

@@ -23,7 +23,7 @@
 // kTooLarge above kMaxGatheringRounds, kMaxScatteringRounds and kMaxAllreduceRounds rounds: the
 // tables of a program are too small.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
 
@@ -211,8 +211,6 @@ Status generate_rotated(const CollectiveParameters& parameters, std::uint32_t me
   return builder.finish(static_cast<std::int32_t>(rounds), 0);
 }
 
-}  // namespace
-
 Status generate_circulant(const CollectiveParameters& parameters, std::uint32_t me,
                           Collective collective, Program& out) {
   const std::uint32_t rounds = collective == Collective::kAllgather       ? kMaxGatheringRounds
@@ -225,5 +223,30 @@ Status bruck_allgather(const CollectiveParameters& parameters, std::uint32_t me,
                        Collective collective, Program& out) {
   return generate_rotated(parameters, me, {collective, kMaxGatheringRounds, true}, out);
 }
+
+}  // namespace
+
+const Algorithm kCirculantRows[] = {
+    {.name = "circulant",
+     .collective = Collective::kAllreduce,
+     .generator = generate_circulant,
+     .needs_commutative = true,
+     .summary = "circulant graph, reduce-scatter, then allgather: 2*ceil(log2 p)+1 steps (p <= 3: "
+                "one less), p <= 2^11"},
+    {.name = "circulant",
+     .collective = Collective::kAllgather,
+     .generator = generate_circulant,
+     .summary = "circulant graph, parts travel together: ceil(log2 p) steps, p <= 2^15"},
+    {.name = "bruck",
+     .collective = Collective::kAllgather,
+     .generator = bruck_allgather,
+     .summary = "parts travel together, twice as far each step: ceil(log2 p) steps, p <= 2^15"},
+    {.name = "circulant",
+     .collective = Collective::kReduceScatter,
+     .generator = generate_circulant,
+     .needs_commutative = true,
+     .summary = "circulant graph, sums travel together: ceil(log2 p)+1 steps (p <= 3: one less), p "
+                "<= 2^12"},
+};
 
 }  // namespace espalier

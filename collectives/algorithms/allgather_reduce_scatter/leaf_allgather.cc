@@ -24,7 +24,7 @@
 // not depend on the round. Actions: at most 3 + (h-1)(k_l + 1) per router, h + 2 per rank.
 // kTooLarge for h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "collectives/build/rounds.h"
 #include "espalier/internal/base/arithmetic.h"
@@ -277,8 +277,6 @@ Status Flood::finish(const CollectiveParameters& parameters) {
   return builder_.finish(bound(parameters));
 }
 
-}  // namespace
-
 Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                       Program& out) {
   LeafNode node;
@@ -296,5 +294,15 @@ Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, 
   node.level == 0 ? flood.add_rank() : flood.add_router();
   return flood.finish(parameters);
 }
+
+}  // namespace
+
+const Algorithm kLeafAllgatherRows[] = {
+    {.name = "leaf",
+     .collective = Collective::kAllgather,
+     .generator = leaf_allgather,
+     .summary = "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p",
+     .where = Where::kFatTree},
+};
 
 }  // namespace espalier

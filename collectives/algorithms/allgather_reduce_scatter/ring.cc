@@ -16,7 +16,7 @@
 // The sum of a part begins at the rank after its owner and travels around to the owner, so
 // operators must be commutative.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/phases.h"
 
 namespace espalier {
@@ -130,6 +130,8 @@ void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums&
   rounds.end_phase(turn.turns);
 }
 
+namespace {
+
 Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
                      Collective collective, Program& out) {
   Builder builder(out);
@@ -154,5 +156,28 @@ Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
   add_ring_allgather(builder, rounds, Buffer::kOutput);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kRingRows[] = {
+    {.name = "ring",
+     .collective = Collective::kAllgather,
+     .generator = generate_ring,
+     .summary = "every part round the ring: (p-1)N steps"},
+    {.name = "ring",
+     .collective = Collective::kReduceScatter,
+     .generator = generate_ring,
+     .needs_commutative = true,
+     .summary = "every part's sum round the ring to its owner: (p-1)N steps"},
+};
+
+const Algorithm kRingAllreduceRows[] = {
+    {.name = "ring",
+     .collective = Collective::kAllreduce,
+     .generator = generate_ring,
+     .needs_commutative = true,
+     .summary = "reduce-scatter, then allgather by ring: 2(p-1)N steps",
+     .is_chain = true},
+};
 
 }  // namespace espalier

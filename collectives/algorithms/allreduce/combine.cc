@@ -19,7 +19,7 @@
 // kTooLarge, on every rank, if there are 128 rounds or more or a program's tables are too small:
 // lambda >= 9 beyond 10^6 ranks.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/build/builder.h"
 
@@ -219,8 +219,6 @@ class Combine {
   std::uint8_t block_ref_ = 0;
 };
 
-}  // namespace
-
 Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                          Program& out) {
   Builder builder(out);
@@ -243,5 +241,16 @@ Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t m
   const std::uint32_t bound = postal_ticks(p, parameters.send_ticks, parameters.latency_ticks);
   return builder.finish(static_cast<std::int32_t>(bound), 0);
 }
+
+}  // namespace
+
+const Algorithm kCombineRows[] = {
+    {.name = "combine",
+     .collective = Collective::kAllreduce,
+     .generator = combine_allreduce,
+     .needs_commutative = true,
+     .summary = "one block in the postal model, --lambda L/S: T_lambda(p) ticks for integer lambda",
+     .takes_lambda = true},
+};
 
 }  // namespace espalier

@@ -12,7 +12,7 @@
 // [Traff21] numbers the trees in post-order. In order is better here: a rank adds its own block to
 // the left child's sum in the step in which that arrives, and the right child's sum one step later.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/up_down_tree.h"
 #include "collectives/build/builder.h"
 
@@ -64,8 +64,6 @@ void add_dual_root(Builder& builder, std::uint32_t p, std::uint32_t me) {
   builder.phase(3, static_cast<std::int32_t>(last) - 2, 3);
 }
 
-}  // namespace
-
 Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                            Program& out) {
   Builder builder(out);
@@ -76,5 +74,14 @@ Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t
   add_dual_root(builder, parameters.ranks, me);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kDualRootRows[] = {
+    {.name = "dual-root",
+     .collective = Collective::kAllreduce,
+     .generator = dual_root_allreduce,
+     .summary = "up and down two binary trees at once: at most 4*floor(log2((p+1)/2))+3N-2 steps"},
+};
 
 }  // namespace espalier

@@ -7,7 +7,7 @@
 // A rank may send only once all earlier messages have arrived, not only the last one. The combines
 // ensure this: they run in order, each after the receive of its step.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/one_block.h"
 #include "collectives/build/phases.h"
 
@@ -39,6 +39,8 @@ void add_dissemination(Builder& builder, const Member& member, const Operand& ow
   builder.phase(1, static_cast<std::int32_t>(log2_ceil(member.ranks)), 0);
 }
 
+namespace {
+
 Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
@@ -55,5 +57,14 @@ Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32
   add_dissemination(builder, {p, 0, me}, own, known, news);
   return builder.finish(static_cast<std::int32_t>(steps), 0);
 }
+
+}  // namespace
+
+const Algorithm kDisseminationRows[] = {
+    {.name = "dissemination",
+     .collective = Collective::kBarrier,
+     .generator = dissemination_barrier,
+     .summary = "each step tells a rank twice as far: ceil(log2 p) steps"},
+};
 
 }  // namespace espalier

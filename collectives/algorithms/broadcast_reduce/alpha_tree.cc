@@ -16,7 +16,7 @@
 // if a rank has more sends than a program has room for, or the tree takes more than kMaxAlphaTicks.
 
 #include "collectives/algorithms/broadcast_reduce/postal_tree.h"
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/alpha.h"
 
 namespace espalier {
@@ -80,8 +80,6 @@ bool has_room(const Alpha& alpha, std::uint32_t ranks) {
          alpha_sends(alpha, given, kMaxPostalSends) <= kMaxPostalSends;
 }
 
-}  // namespace
-
 Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                             Program& out) {
   Builder builder(out);
@@ -116,5 +114,23 @@ Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32
   return finish_postal_tree(parameters, me, TableSplit(reach, parameters.send_ticks), steps, steps,
                             builder);
 }
+
+}  // namespace
+
+const Algorithm kAlphaTreeRows[] = {
+    {.name = "alpha-tree",
+     .collective = Collective::kBroadcast,
+     .generator = alpha_tree_broadcast,
+     .summary = "one block in the postal model, --lambda L/S; a sender keeps the share --ratio of "
+                "its ranks: at least T_lambda(p) ticks",
+     .takes_lambda = true,
+     .takes_ratio = true},
+    {.name = "alpha-table",
+     .collective = Collective::kBroadcast,
+     .generator = alpha_table_broadcast,
+     .summary = "one block in the postal model, --lambda L/S; the share that is kept by a table: "
+                "T_lambda(p) ticks",
+     .takes_lambda = true},
+};
 
 }  // namespace espalier

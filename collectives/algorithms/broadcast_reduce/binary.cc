@@ -16,7 +16,7 @@
 // need not be commutative: the order of the ranks is reversed for p-1. For other roots the tree
 // takes the ranks from the root onward, cyclically.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 
 namespace espalier {
@@ -130,8 +130,6 @@ void BinaryReduce::add(Builder& builder, std::uint32_t me) const {
   }
 }
 
-}  // namespace
-
 Status binary_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                         Program& out) {
   Builder builder(out);
@@ -179,5 +177,19 @@ Status binary_reduce(const CollectiveParameters& parameters, std::uint32_t me, C
   end_binary_phase(builder, p, depth);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kBinaryRows[] = {
+    {.name = "binary",
+     .collective = Collective::kBroadcast,
+     .generator = binary_broadcast,
+     .summary = "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"},
+    {.name = "binary",
+     .collective = Collective::kReduce,
+     .generator = binary_reduce,
+     .needs_commutative = true,
+     .summary = "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"},
+};
 
 }  // namespace espalier

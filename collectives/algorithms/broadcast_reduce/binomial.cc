@@ -6,10 +6,11 @@
 // step s every rank below 2^s sends to rank v + 2^s. [Bruck96] section 2.1; optimal for one block
 // ([Sanders03] section 2: the number of ranks that have the block can at most double per step).
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 
 namespace espalier {
+namespace {
 
 Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                           Program& out) {
@@ -37,5 +38,14 @@ Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t 
   builder.phase(1, static_cast<std::int32_t>(steps), 0);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kBinomialRows[] = {
+    {.name = "binomial",
+     .collective = Collective::kBroadcast,
+     .generator = binomial_broadcast,
+     .summary = "one block down a binomial tree: ceil(log2 p) steps"},
+};
 
 }  // namespace espalier

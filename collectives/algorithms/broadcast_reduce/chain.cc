@@ -8,7 +8,7 @@
 // operators need not be commutative. For other roots the chain takes the ranks from the root
 // onward, cyclically.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/phases.h"
 
 namespace espalier {
@@ -75,6 +75,8 @@ void add_chain_reduce(Builder& builder, const Member& member, Buffer own, const 
   end_phase(builder, member.ranks, turn);
 }
 
+namespace {
+
 Status generate_chain(const CollectiveParameters& parameters, std::uint32_t me,
                       Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
@@ -102,5 +104,26 @@ Status generate_chain(const CollectiveParameters& parameters, std::uint32_t me,
   }
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kChainRows[] = {
+    {.name = "chain",
+     .collective = Collective::kBroadcast,
+     .generator = generate_chain,
+     .summary = "one pipeline through all ranks: p-2+N steps",
+     .is_chain = true},
+    {.name = "chain",
+     .collective = Collective::kReduce,
+     .generator = generate_chain,
+     .needs_commutative = true,
+     .summary = "one pipeline through all ranks: p-2+N steps",
+     .is_chain = true},
+    {.name = "chain",
+     .collective = Collective::kAllreduce,
+     .generator = generate_chain,
+     .summary = "reduce, then broadcast by chain: 2(p-2+N) steps",
+     .is_chain = true},
+};
 
 }  // namespace espalier

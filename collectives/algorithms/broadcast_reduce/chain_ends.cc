@@ -8,7 +8,7 @@
 // a program can express a maximum, and N is not known here.) Cost: steps * (alpha + beta*m/N).
 // Source: the chain of [Sanders03] section 2, twice.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 
 namespace espalier {
@@ -69,8 +69,6 @@ void add_root(Builder& builder, const Sides& sides, std::uint32_t root) {
   }
 }
 
-}  // namespace
-
 Status chain_ends_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                          Program& out) {
   Builder builder(out);
@@ -91,5 +89,14 @@ Status chain_ends_reduce(const CollectiveParameters& parameters, std::uint32_t m
   builder.phase(sides.period, static_cast<std::int32_t>(sides.last_first()) + 1 - period, period);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kChainEndsRows[] = {
+    {.name = "chain-ends",
+     .collective = Collective::kReduce,
+     .generator = chain_ends_reduce,
+     .summary = "pipelines from both ends to the root: at most max(root, p-1-root)+2N-1 steps"},
+};
 
 }  // namespace espalier

@@ -19,7 +19,7 @@
 // kMaxReduceRounds, whose actions do not fit a program.
 
 #include "collectives/algorithms/circulant/schedule.h"
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 
 namespace espalier {
@@ -234,8 +234,6 @@ void CirculantRank::add_reduce(std::uint32_t window) {
   builder_.phase(q_, static_cast<std::int32_t>(q_) - 1, 1);
 }
 
-}  // namespace
-
 Status generate_circulant_tree(const CollectiveParameters& parameters, std::uint32_t me,
                                Collective collective, Program& out) {
   const bool reduces = collective == Collective::kReduce;
@@ -257,5 +255,19 @@ Status generate_circulant_tree(const CollectiveParameters& parameters, std::uint
   reduces ? rank.add_reduce(out.window) : rank.add_broadcast();
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kCirculantTreeRows[] = {
+    {.name = "circulant",
+     .collective = Collective::kBroadcast,
+     .generator = generate_circulant_tree,
+     .summary = "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^20"},
+    {.name = "circulant",
+     .collective = Collective::kReduce,
+     .generator = generate_circulant_tree,
+     .needs_commutative = true,
+     .summary = "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^12"},
+};
 
 }  // namespace espalier

@@ -17,7 +17,7 @@
 // arrived, and is combined last. Ranks therefore stay in order, and to root 0 or p-1 operators need
 // not be commutative.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/build/builder.h"
 
@@ -144,8 +144,6 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const TreeOrder& o
   }
 }
 
-}  // namespace
-
 Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t me,
                            Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
@@ -172,5 +170,23 @@ Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t
   builder.phase(tree.period(), tree.steps());
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kFractionalRows[] = {
+    {.name = "fractional",
+     .collective = Collective::kBroadcast,
+     .generator = generate_fractional,
+     .summary =
+         "a pipelined fractional tree, --run-length r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
+     .max_run_length = kMaxRunLength},
+    {.name = "fractional",
+     .collective = Collective::kReduce,
+     .generator = generate_fractional,
+     .needs_commutative = true,
+     .summary =
+         "a pipelined fractional tree, --run-length r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
+     .max_run_length = kMaxReduceRunLength},
+};
 
 }  // namespace espalier

@@ -19,7 +19,7 @@
 
 #include <algorithm>
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "collectives/build/builder.h"
 
@@ -235,8 +235,6 @@ void add_pair(Builder& builder, bool reduces, bool is_root, std::uint32_t other)
   }
 }
 
-}  // namespace
-
 Status generate_fractional_simplex(const CollectiveParameters& parameters, std::uint32_t me,
                                    Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
@@ -268,5 +266,21 @@ Status generate_fractional_simplex(const CollectiveParameters& parameters, std::
   builder.phase(2 * tree.period(), steps_of(tree, p));
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kFractionalSimplexRows[] = {
+    {.name = "fractional-simplex",
+     .collective = Collective::kBroadcast,
+     .generator = generate_fractional_simplex,
+     .summary = "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
+     .max_run_length = kMaxSimplexRunLength},
+    {.name = "fractional-simplex",
+     .collective = Collective::kReduce,
+     .generator = generate_fractional_simplex,
+     .needs_commutative = true,
+     .summary = "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
+     .max_run_length = kMaxSimplexReduceRunLength},
+};
 
 }  // namespace espalier

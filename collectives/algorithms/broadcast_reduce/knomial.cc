@@ -12,7 +12,7 @@
 // share a link (interval_tree.h). kTooLarge if a program has no room for a rank's
 // transfers: more than 62 sends of a broadcast, or 32 receives of a reduce.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/build/builder.h"
@@ -118,8 +118,6 @@ Status tree_of_radix(const CollectiveParameters& parameters, std::uint32_t me,
   return builder.finish(static_cast<std::int32_t>(postal_ticks(p, send, latency)), 0);
 }
 
-}  // namespace
-
 Status binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                        Program& out) {
   return tree_of_radix(binomial_parameters(parameters), me, Collective::kReduce, "binomial", out);
@@ -129,5 +127,28 @@ Status generate_knomial(const CollectiveParameters& parameters, std::uint32_t me
                         Collective collective, Program& out) {
   return tree_of_radix(parameters, me, collective, "knomial", out);
 }
+
+}  // namespace
+
+const Algorithm kKnomialRows[] = {
+    {.name = "knomial",
+     .collective = Collective::kBroadcast,
+     .generator = generate_knomial,
+     .summary = "one block down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, "
+                "or (k-2)S+L ticks",
+     .takes_lambda = true,
+     .takes_radix = true},
+    {.name = "binomial",
+     .collective = Collective::kReduce,
+     .generator = binomial_reduce,
+     .summary = "one block up a binomial tree, ordered: ceil(log2 p) steps"},
+    {.name = "knomial",
+     .collective = Collective::kReduce,
+     .generator = generate_knomial,
+     .summary = "one block up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
+                "(k-2)S+L ticks",
+     .takes_lambda = true,
+     .takes_radix = true},
+};
 
 }  // namespace espalier

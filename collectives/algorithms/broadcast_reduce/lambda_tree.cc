@@ -10,7 +10,7 @@
 // beyond 10^6 ranks.
 
 #include "collectives/algorithms/broadcast_reduce/postal_tree.h"
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/postal.h"
 
 namespace espalier {
@@ -37,8 +37,6 @@ class LambdaSplit {
   std::uint32_t send_, latency_;
 };
 
-}  // namespace
-
 Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
   Builder builder(out);
@@ -52,5 +50,15 @@ Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32
   if (!has_room_for_sends(parameters, steps)) return builder.refuse(Status::kTooLarge);
   return finish_postal_tree(parameters, me, LambdaSplit(reach, parameters), steps, steps, builder);
 }
+
+}  // namespace
+
+const Algorithm kLambdaTreeRows[] = {
+    {.name = "lambda-tree",
+     .collective = Collective::kBroadcast,
+     .generator = lambda_tree_broadcast,
+     .summary = "one block in the postal model, --lambda L/S: T_lambda(p) ticks",
+     .takes_lambda = true},
+};
 
 }  // namespace espalier

@@ -11,7 +11,7 @@
 // neighbours in the step after it received. Steps: 2h + N - 1, where 2h is the distance to the
 // furthest leaf. Source: [DD96] section 3.1. Actions: at most k_i + 1 per router, 1 per rank.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/internal/base/arithmetic.h"
 
@@ -113,8 +113,6 @@ Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool 
   return builder.finish(2 * h - 1, as_int(busiest_router(node)));
 }
 
-}  // namespace
-
 Status leaf_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                       Program& out) {
   return broadcast(parameters, me, false, out);
@@ -124,5 +122,20 @@ Status leaf_multiport_broadcast(const CollectiveParameters& parameters, std::uin
                                 Collective, Program& out) {
   return broadcast(parameters, me, true, out);
 }
+
+}  // namespace
+
+const Algorithm kLeafBroadcastRows[] = {
+    {.name = "leaf",
+     .collective = Collective::kBroadcast,
+     .generator = leaf_broadcast,
+     .summary = "one send per node and step, parent first: (k+1)h-1 + k(N-1) steps",
+     .where = Where::kFatTree},
+    {.name = "leaf-multiport",
+     .collective = Collective::kBroadcast,
+     .generator = leaf_multiport_broadcast,
+     .summary = "routers send to all at once: 2h+N-1 steps",
+     .where = Where::kFatTree},
+};
 
 }  // namespace espalier

@@ -10,7 +10,7 @@
 // has the whole message. p is at most 2 * 65535, twice the maximum number of segments per message;
 // kTooLarge above.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/build/builder.h"
 
@@ -62,8 +62,6 @@ void gather_segments(Builder& builder, std::uint32_t p, std::uint32_t root, std:
   builder.phase(1, steps, 0);
 }
 
-}  // namespace
-
 Status scatter_allgather_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                    Collective, Program& out) {
   Builder builder(out);
@@ -81,5 +79,15 @@ Status scatter_allgather_broadcast(const CollectiveParameters& parameters, std::
   gather_segments(builder, p, parameters.root, me);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
+
+}  // namespace
+
+const Algorithm kScatterAllgatherRows[] = {
+    {.name = "scatter-allgather",
+     .collective = Collective::kBroadcast,
+     .generator = scatter_allgather_broadcast,
+     .summary =
+         "p segments scattered by a binomial tree, then round the ring: ceil(log2 p)+p-1 steps"},
+};
 
 }  // namespace espalier

@@ -13,7 +13,7 @@
 // operators need not be commutative. In two-tree-mirror T2 is the mirror image of T1; n must then
 // be even.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "collectives/build/phases.h"
 
@@ -158,6 +158,8 @@ void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own) {
   add_pairs_reduce(builder, member, Pairing::kShift, own);
 }
 
+namespace {
+
 Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
                          Collective collective, Program& out) {
   return generate_pair(parameters, me, "two-tree", collective, Pairing::kShift, out);
@@ -167,5 +169,40 @@ Status generate_two_tree_mirror(const CollectiveParameters& parameters, std::uin
                                 Collective collective, Program& out) {
   return generate_pair(parameters, me, "two-tree-mirror", collective, Pairing::kMirror, out);
 }
+
+}  // namespace
+
+const Algorithm kTwoTreeRows[] = {
+    {.name = "two-tree",
+     .collective = Collective::kBroadcast,
+     .generator = generate_two_tree,
+     .summary = "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
+    {.name = "two-tree",
+     .collective = Collective::kReduce,
+     .generator = generate_two_tree,
+     .needs_commutative = true,
+     .summary = "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
+    {.name = "two-tree",
+     .collective = Collective::kAllreduce,
+     .generator = generate_two_tree,
+     .summary = "reduce, then broadcast by two-tree: at most 4*ceil(log2(p+1))+4N-4 steps"},
+};
+
+const Algorithm kTwoTreeMirrorBroadcastRows[] = {
+    {.name = "two-tree-mirror",
+     .collective = Collective::kBroadcast,
+     .generator = generate_two_tree_mirror,
+     .summary = "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps",
+     .needs_odd_ranks = true},
+};
+
+const Algorithm kTwoTreeMirrorReduceRows[] = {
+    {.name = "two-tree-mirror",
+     .collective = Collective::kReduce,
+     .generator = generate_two_tree_mirror,
+     .needs_commutative = true,
+     .summary = "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps",
+     .needs_odd_ranks = true},
+};
 
 }  // namespace espalier

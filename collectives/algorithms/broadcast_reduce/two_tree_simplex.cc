@@ -19,7 +19,7 @@
 // right child (pair_trees.h). Sums keep the order of the ranks from the root onward, and to root 0
 // or p-1 operators need not be commutative.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
@@ -185,8 +185,6 @@ void add_two_rank_reduce(Builder& builder, const SimplexPhase& phase) {
   builder.phase(2, 0, 2);
 }
 
-}  // namespace
-
 Status generate_two_tree_simplex(const CollectiveParameters& parameters, std::uint32_t me,
                                  Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
@@ -212,5 +210,23 @@ Status generate_two_tree_simplex(const CollectiveParameters& parameters, std::ui
   }
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kTwoTreeSimplexRows[] = {
+    {.name = "two-tree-simplex",
+     .collective = Collective::kBroadcast,
+     .generator = generate_two_tree_simplex,
+     .summary = "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"},
+    {.name = "two-tree-simplex",
+     .collective = Collective::kReduce,
+     .generator = generate_two_tree_simplex,
+     .needs_commutative = true,
+     .summary = "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"},
+    {.name = "two-tree-simplex",
+     .collective = Collective::kAllreduce,
+     .generator = generate_two_tree_simplex,
+     .summary = "reduce, then broadcast for simplex ports: at most 8*ceil(log2(p+1))+8N-8 steps"},
+};
 
 }  // namespace espalier

@@ -23,7 +23,7 @@
 // too small.
 
 #include "collectives/algorithms/butterflies/folding.h"
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
 
@@ -219,8 +219,6 @@ void add_halving(Builder& builder, const Folding& folding, std::uint32_t me,
   builder.phase(1, static_cast<std::int32_t>(back + unfolds), 0);
 }
 
-}  // namespace
-
 Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me,
                         Collective collective, Program& out) {
   Builder builder(out);
@@ -239,5 +237,27 @@ Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me
   add_halving(builder, Folding(p, me, root), me, collective);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
+
+}  // namespace
+
+const Algorithm kRecursiveHalvingRows[] = {
+    {.name = "recursive-halving",
+     .collective = Collective::kReduceScatter,
+     .generator = generate_halving,
+     .summary =
+         "halving, then one exchange: at most log2 p + 1 steps; floor(log2 p)+3 if p is not 2^k"},
+};
+
+const Algorithm kRabenseifnerRows[] = {
+    {.name = "rabenseifner",
+     .collective = Collective::kReduce,
+     .generator = generate_halving,
+     .summary =
+         "halving, then a binomial gather: 2*log2 p steps; 2*floor(log2 p)+1 if p is not 2^k"},
+    {.name = "rabenseifner",
+     .collective = Collective::kAllreduce,
+     .generator = generate_halving,
+     .summary = "halving, then doubling: 2*log2 p steps; 2*floor(log2 p)+2 if p is not 2^k"},
+};
 
 }  // namespace espalier

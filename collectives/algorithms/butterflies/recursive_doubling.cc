@@ -15,7 +15,7 @@
 // kTooLarge above 65536 ranks.
 
 #include "collectives/algorithms/butterflies/folding.h"
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
 
@@ -109,8 +109,6 @@ void add_doubling_allgather(Builder& builder, const Folding& folding, std::uint3
   if (paired) builder.send(0, folding.mate(), all, 0);
 }
 
-}  // namespace
-
 Status generate_recursive_doubling(const CollectiveParameters& parameters, std::uint32_t me,
                                    Collective collective, Program& out) {
   Builder builder(out);
@@ -133,5 +131,25 @@ Status generate_recursive_doubling(const CollectiveParameters& parameters, std::
   if (folding.folds() > 0) builder.phase(1, 1, 0);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
+
+}  // namespace
+
+const Algorithm kRecursiveDoublingRows[] = {
+    {.name = "recursive-doubling",
+     .collective = Collective::kAllreduce,
+     .generator = generate_recursive_doubling,
+     .summary =
+         "exchange of sums, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not 2^k"},
+    {.name = "recursive-doubling",
+     .collective = Collective::kAllgather,
+     .generator = generate_recursive_doubling,
+     .summary = "exchange of all parts, twice as far each step: log2 p steps; floor(log2 p)+2 if p "
+                "is not 2^k"},
+    {.name = "recursive-doubling",
+     .collective = Collective::kBarrier,
+     .generator = generate_recursive_doubling,
+     .summary =
+         "exchange of news, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not 2^k"},
+};
 
 }  // namespace espalier

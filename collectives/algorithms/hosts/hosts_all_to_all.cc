@@ -11,8 +11,8 @@
 // Number u of a host sends in step R*k + u to number (k + u) mod R; number j receives from number
 // (j - k) mod R. Every rank has a link to every other. kTooLarge if R^2 (H-1) is above 2^20.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/rounds.h"
 
 namespace espalier {
@@ -125,8 +125,6 @@ class HostPairs {
   std::int32_t hosts_, ranks_, me_, host_, number_;
 };
 
-}  // namespace
-
 Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                  Collective, Program& out) {
   Builder builder(out);
@@ -146,5 +144,16 @@ Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters, std::ui
   if (rank.hosts > 1) pairs.add_across();
   return builder.finish(0, static_cast<std::int32_t>(p) - 1);
 }
+
+}  // namespace
+
+const Algorithm kHostsAllToAllRows[] = {
+    {.name = "hosts-pairwise",
+     .collective = Collective::kAllToAll,
+     .generator = hosts_pairwise_all_to_all,
+     .summary = "with every rank of the host, then of the others in turn: (R-1)N + R^2(H-1)N "
+                "network steps",
+     .where = Where::kHosts},
+};
 
 }  // namespace espalier

@@ -9,10 +9,11 @@
 // leaders hear of each other by dissemination (log H network steps), and each host hears of all
 // (log R memory steps).
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
+#include "collectives/algorithms/rows.h"
 
 namespace espalier {
+namespace {
 
 Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                              Program& out) {
@@ -61,5 +62,22 @@ Status hosts_dissemination_barrier(const CollectiveParameters& parameters, std::
   if (rank.ranks > 1) add_halving_broadcast(builder, rank.inside(builder, 0), known, known);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(parameters.ranks)), 0);
 }
+
+}  // namespace
+
+const Algorithm kHostsReduceBarrierRows[] = {
+    {.name = "hosts-binomial",
+     .collective = Collective::kReduce,
+     .generator = hosts_binomial_reduce,
+     .summary =
+         "one block inside each host, then across: ceil(log2 R) + ceil(log2 H) network steps",
+     .where = Where::kHosts},
+    {.name = "hosts-dissemination",
+     .collective = Collective::kBarrier,
+     .generator = hosts_dissemination_barrier,
+     .summary =
+         "inside, across by dissemination, inside: ceil(log2 H) network + 2*ceil(log2 R) steps",
+     .where = Where::kHosts},
+};
 
 }  // namespace espalier

@@ -18,8 +18,8 @@
 //
 // Rings add in cyclic order: operators must commute if they combine (R > 1; reduce-scatter: p > 1).
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
+#include "collectives/algorithms/rows.h"
 
 namespace espalier {
 namespace {
@@ -140,8 +140,6 @@ Turn turn_of(const HostRank& rank, std::uint32_t segment) {
   return {segment, rank.number, rank.ranks};
 }
 
-}  // namespace
-
 Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
                             Program& out) {
   Builder builder(out);
@@ -212,5 +210,28 @@ Status hosts_multi_leader_allreduce(const CollectiveParameters& parameters, std:
   }
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kHostsRingsRows[] = {
+    {.name = "hosts-multi-leader",
+     .collective = Collective::kAllreduce,
+     .generator = hosts_multi_leader_allreduce,
+     .needs_commutative = true,
+     .summary = "every rank leads for one of R segments: 2(R-1)N + 2(RN+H-2) network steps",
+     .where = Where::kHosts},
+    {.name = "hosts-ring",
+     .collective = Collective::kAllgather,
+     .generator = hosts_ring_allgather,
+     .summary = "rings across the hosts, then in each: R(H-1)N network + H(R-1)N steps",
+     .where = Where::kHosts},
+    {.name = "hosts-ring",
+     .collective = Collective::kReduceScatter,
+     .generator = hosts_ring_reduce_scatter,
+     .needs_commutative = true,
+     .summary =
+         "one block per rank, rings in each host, then across: H(R-1) + R(H-1) network steps",
+     .where = Where::kHosts},
+};
 
 }  // namespace espalier

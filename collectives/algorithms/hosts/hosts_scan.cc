@@ -12,8 +12,8 @@
 // memory step more in phases 2 and 3. With one host, or one rank per host, it is the flat chain.
 // The flat chain has p-2+N network steps; it is better if N is above p - H.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
+#include "collectives/algorithms/rows.h"
 
 namespace espalier {
 namespace {
@@ -78,8 +78,6 @@ void add_next_host(Builder& builder, const HostScan& scan) {
   builder.phase(1, static_cast<std::int32_t>(scan.first + rank.ranks) - 2, 1);
 }
 
-}  // namespace
-
 Status generate_hosts_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                  Collective collective, Program& out) {
   Builder builder(out);
@@ -100,5 +98,22 @@ Status generate_hosts_chain_scan(const CollectiveParameters& parameters, std::ui
   add_next_host(builder, scan);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kHostsScanRows[] = {
+    {.name = "hosts-chain",
+     .collective = Collective::kScan,
+     .generator = generate_hosts_chain_scan,
+     .summary =
+         "chains in each host, of the hosts, into the next host: 2(R-2)+N + H-2+2N network steps",
+     .where = Where::kHosts},
+    {.name = "hosts-chain",
+     .collective = Collective::kExscan,
+     .generator = generate_hosts_chain_scan,
+     .summary =
+         "chains in each host, of the hosts, into the next host: 2R-2+N + H-2+2N network steps",
+     .where = Where::kHosts},
+};
 
 }  // namespace espalier

@@ -4,15 +4,10 @@
 // in one message, then inside each host in log R memory steps. N = 1. Cost: every part crosses the
 // network link of its host once. The gather is the scatter reversed in time. kTooLarge above 65535
 // ranks, the maximum number of parts per message.
-//
-// Scatter, mesh-binomial: the same on a mesh, with rows as hosts: along the root's column in log R
-// steps, with the parts of whole rows, then along every row in log C steps. All messages of a step
-// are in separate parts of a line, so none share a link. The binomial scatter takes one step less
-// on some meshes, and may have messages that share links.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
 #include "collectives/algorithms/hosts/host_halves.h"
+#include "collectives/algorithms/rows.h"
 
 namespace espalier {
 namespace {
@@ -20,20 +15,20 @@ namespace {
 constexpr std::uint32_t kLongestMessage = 65535;
 
 Status begin_parts(Builder& builder, const CollectiveParameters& parameters, std::uint32_t me,
-                   Collective collective, const char* algorithm) {
+                   Collective collective) {
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = collective,
-                                        .algorithm = algorithm,
+                                        .algorithm = "hosts-binomial",
                                         .one_block = true,
                                         .contention = ContentionGuarantee::kSlot});
   if (status != Status::kOk || parameters.ranks <= kLongestMessage) return status;
   return builder.refuse(Status::kTooLarge);
 }
 
-Status scatter_parts(const CollectiveParameters& parameters, std::uint32_t me,
-                     const char* algorithm, Program& out) {
+Status hosts_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                              Collective collective, Program& out) {
   Builder builder(out);
-  const Status status = begin_parts(builder, parameters, me, Collective::kScatter, algorithm);
+  const Status status = begin_parts(builder, parameters, me, collective);
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   const HostRank rank(parameters, me), root(parameters, parameters.root);
@@ -50,25 +45,10 @@ Status scatter_parts(const CollectiveParameters& parameters, std::uint32_t me,
   return builder.finish(static_cast<std::int32_t>(log2_ceil(parameters.ranks)), 0);
 }
 
-}  // namespace
-
-Status hosts_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Collective,
-                              Program& out) {
-  return scatter_parts(parameters, me, "hosts-binomial", out);
-}
-
-Status mesh_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Collective,
-                             Program& out) {
-  CollectiveParameters rows_as_hosts = parameters;
-  rows_as_hosts.hosts = parameters.rows;
-  rows_as_hosts.host_ranks = parameters.columns;
-  return scatter_parts(rows_as_hosts, me, "mesh-binomial", out);
-}
-
-Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32_t me, Collective,
-                             Program& out) {
+Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
+                             Collective collective, Program& out) {
   Builder builder(out);
-  const Status status = begin_parts(builder, parameters, me, Collective::kGather, "hosts-binomial");
+  const Status status = begin_parts(builder, parameters, me, collective);
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   const HostRank rank(parameters, me), root(parameters, parameters.root);
@@ -88,5 +68,22 @@ Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32
   }
   return builder.finish(static_cast<std::int32_t>(log2_ceil(parameters.ranks)), 0);
 }
+
+}  // namespace
+
+const Algorithm kHostsScatterRows[] = {
+    {.name = "hosts-binomial",
+     .collective = Collective::kScatter,
+     .generator = hosts_binomial_scatter,
+     .summary =
+         "one block per rank, to hosts, then to ranks: ceil(log2 H) network + ceil(log2 R) steps",
+     .where = Where::kHosts},
+    {.name = "hosts-binomial",
+     .collective = Collective::kGather,
+     .generator = hosts_binomial_gather,
+     .summary = "one block per rank, from ranks, then from hosts: ceil(log2 R) + ceil(log2 H) "
+                "network steps",
+     .where = Where::kHosts},
+};
 
 }  // namespace espalier

@@ -15,8 +15,8 @@
 // H-2+N. Leaders are in rank order, and an allreduce's are the first ranks of their hosts, so
 // operators need not be commutative.
 
-#include "collectives/algorithms/generators.h"
 #include "collectives/algorithms/hosts/host_groups.h"
+#include "collectives/algorithms/rows.h"
 
 namespace espalier {
 namespace {
@@ -102,8 +102,6 @@ Status generate_hosts(const CollectiveParameters& parameters, std::uint32_t me,
              : generate_hosts_allreduce(parameters, me, algorithm, tree, out);
 }
 
-}  // namespace
-
 Status generate_hosts_binomial(const CollectiveParameters& parameters, std::uint32_t me,
                                Collective collective, Program& out) {
   return generate_hosts(parameters, me, collective, "hosts-binomial", HostTree::kBinomial, out);
@@ -118,5 +116,42 @@ Status generate_hosts_two_tree(const CollectiveParameters& parameters, std::uint
                                Collective collective, Program& out) {
   return generate_hosts(parameters, me, collective, "hosts-two-tree", HostTree::kTwoTree, out);
 }
+
+}  // namespace
+
+const Algorithm kHostsTreesRows[] = {
+    {.name = "hosts-binomial",
+     .collective = Collective::kBroadcast,
+     .generator = generate_hosts_binomial,
+     .summary =
+         "one block across H hosts, then inside R ranks: ceil(log2 H) network + ceil(log2 R) steps",
+     .where = Where::kHosts},
+    {.name = "hosts-chain",
+     .collective = Collective::kBroadcast,
+     .generator = generate_hosts_chain,
+     .summary = "a chain of the H hosts, then one in each: H-2+N network + R-2+N steps",
+     .where = Where::kHosts},
+    {.name = "hosts-two-tree",
+     .collective = Collective::kBroadcast,
+     .generator = generate_hosts_two_tree,
+     .summary =
+         "two-tree across the H hosts, then in each: at most 2*ceil(log2(H+1))+2N-2 network steps",
+     .where = Where::kHosts},
+    {.name = "hosts-binomial",
+     .collective = Collective::kAllreduce,
+     .generator = generate_hosts_binomial,
+     .summary = "one block inside, across and back: 2*ceil(log2 R) + 2*ceil(log2 H) network steps",
+     .where = Where::kHosts},
+    {.name = "hosts-chain",
+     .collective = Collective::kAllreduce,
+     .generator = generate_hosts_chain,
+     .summary = "chains inside, across and back: 2(R-2+N) + 2(H-2+N) network steps",
+     .where = Where::kHosts},
+    {.name = "hosts-two-tree",
+     .collective = Collective::kAllreduce,
+     .generator = generate_hosts_two_tree,
+     .summary = "two-tree inside, across and back: at most 4*ceil(log2(H+1))+4N-4 network steps",
+     .where = Where::kHosts},
+};
 
 }  // namespace espalier

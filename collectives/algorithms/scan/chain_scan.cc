@@ -8,7 +8,7 @@
 // The exscan keeps the received sum in scratch until the own block is added, so INPUT and OUTPUT
 // may be the same memory. Its last rank needs no further sum and receives into OUTPUT.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/phases.h"
 
 namespace espalier {
@@ -42,6 +42,8 @@ void add_chain_scan(Builder& builder, const Member& member, bool inclusive) {
   builder.phase(1, static_cast<std::int32_t>(member.ranks) - 2, 1);
 }
 
+namespace {
+
 Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
                            Collective collective, Program& out) {
   Builder builder(out);
@@ -53,5 +55,20 @@ Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t
   add_chain_scan(builder, {p, 0, me}, collective == Collective::kScan);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kChainScanRows[] = {
+    {.name = "chain",
+     .collective = Collective::kScan,
+     .generator = generate_chain_scan,
+     .summary = "one pipeline through all ranks: p-2+N steps",
+     .is_chain = true},
+    {.name = "chain",
+     .collective = Collective::kExscan,
+     .generator = generate_chain_scan,
+     .summary = "one pipeline through all ranks: p-2+N steps",
+     .is_chain = true},
+};
 
 }  // namespace espalier

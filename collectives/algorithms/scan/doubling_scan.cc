@@ -12,7 +12,7 @@
 //
 // Cost of all: steps * (alpha + beta*m).
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/one_block.h"
 
@@ -162,8 +162,6 @@ Status generate_doubling_scan(const CollectiveParameters& parameters, std::uint3
   return builder.finish_one_port();
 }
 
-}  // namespace
-
 Status generate_recursive_doubling_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                         Collective collective, Program& out) {
   return generate_doubling_scan(parameters, me, collective, false, out);
@@ -173,5 +171,22 @@ Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t
                            Collective collective, Program& out) {
   return generate_doubling_scan(parameters, me, collective, true, out);
 }
+
+}  // namespace
+
+const Algorithm kDoublingScanRows[] = {
+    {.name = "recursive-doubling",
+     .collective = Collective::kScan,
+     .generator = generate_recursive_doubling_scan,
+     .summary = "one block, twice as far each step: ceil(log2 p) steps"},
+    {.name = "recursive-doubling",
+     .collective = Collective::kExscan,
+     .generator = generate_recursive_doubling_scan,
+     .summary = "one block, twice as far each step: ceil(log2 p) steps"},
+    {.name = "doubling-123",
+     .collective = Collective::kExscan,
+     .generator = doubling_123_exscan,
+     .summary = "one block over distances 1, 2, 3, 6, 12, ...: ceil(log2(p-1)+log2(4/3)) steps"},
+};
 
 }  // namespace espalier

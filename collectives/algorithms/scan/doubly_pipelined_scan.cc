@@ -17,7 +17,7 @@
 // An exscan cannot keep its own block and its left subtree's sum in the same memory, so its INPUT
 // and OUTPUT must differ. For a scan they may be the same.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/up_down_tree.h"
 #include "collectives/build/builder.h"
 
@@ -120,8 +120,6 @@ void add_sums_down(Builder& builder, const UpDownNode& node) {
   builder.send(node.right().down, node.right().root(), sum, 2);
 }
 
-}  // namespace
-
 Status generate_doubly_pipelined_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                       Collective collective, Program& out) {
   Builder builder(out);
@@ -137,5 +135,20 @@ Status generate_doubly_pipelined_scan(const CollectiveParameters& parameters, st
   builder.phase(3, static_cast<std::int32_t>(steps) - 3, 3);
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kDoublyPipelinedScanRows[] = {
+    {.name = "doubly-pipelined",
+     .collective = Collective::kScan,
+     .generator = generate_doubly_pipelined_scan,
+     .summary =
+         "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"},
+    {.name = "doubly-pipelined",
+     .collective = Collective::kExscan,
+     .generator = generate_doubly_pipelined_scan,
+     .summary =
+         "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"},
+};
 
 }  // namespace espalier

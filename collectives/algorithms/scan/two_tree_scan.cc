@@ -22,7 +22,7 @@
 // An exscan cannot keep its own block and its left subtree's sum in the same memory, so its INPUT
 // and OUTPUT must differ. For a scan they may be the same.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "collectives/build/builder.h"
 
@@ -212,8 +212,6 @@ Status generate_pair_scan(const CollectiveParameters& parameters, std::uint32_t 
   return builder.finish_one_port();
 }
 
-}  // namespace
-
 Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
                               Collective collective, Program& out) {
   return generate_pair_scan(parameters, me, "two-tree", collective, Pairing::kShift, out);
@@ -223,5 +221,28 @@ Status generate_two_tree_mirror_scan(const CollectiveParameters& parameters, std
                                      Collective collective, Program& out) {
   return generate_pair_scan(parameters, me, "two-tree-mirror", collective, Pairing::kMirror, out);
 }
+
+}  // namespace
+
+const Algorithm kTwoTreeScanRows[] = {
+    {.name = "two-tree",
+     .collective = Collective::kScan,
+     .generator = generate_two_tree_scan,
+     .summary = "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-10 steps"},
+    {.name = "two-tree-mirror",
+     .collective = Collective::kScan,
+     .generator = generate_two_tree_mirror_scan,
+     .summary =
+         "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-10 steps, up to 3 more if p is odd"},
+    {.name = "two-tree",
+     .collective = Collective::kExscan,
+     .generator = generate_two_tree_scan,
+     .summary = "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-9 steps"},
+    {.name = "two-tree-mirror",
+     .collective = Collective::kExscan,
+     .generator = generate_two_tree_mirror_scan,
+     .summary =
+         "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-9 steps, up to 3 more if p is odd"},
+};
 
 }  // namespace espalier

@@ -24,7 +24,7 @@
 //
 // INPUT and OUTPUT of an exscan must differ. For a scan they may be the same.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
@@ -273,8 +273,6 @@ void add_short_chain(Builder& builder, std::uint32_t p, std::uint32_t me, bool i
   builder.phase(period, 0, static_cast<std::int32_t>(period));
 }
 
-}  // namespace
-
 Status generate_two_tree_simplex_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                       Collective collective, Program& out) {
   Builder builder(out);
@@ -295,5 +293,18 @@ Status generate_two_tree_simplex_scan(const CollectiveParameters& parameters, st
   }
   return builder.finish_one_port();
 }
+
+}  // namespace
+
+const Algorithm kTwoTreeSimplexScanRows[] = {
+    {.name = "two-tree-simplex",
+     .collective = Collective::kScan,
+     .generator = generate_two_tree_simplex_scan,
+     .summary = "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-21 steps"},
+    {.name = "two-tree-simplex",
+     .collective = Collective::kExscan,
+     .generator = generate_two_tree_simplex_scan,
+     .summary = "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-20 steps"},
+};
 
 }  // namespace espalier

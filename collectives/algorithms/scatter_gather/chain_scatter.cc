@@ -13,7 +13,7 @@
 // every rank sends its own part in the first step of the round, then those of the ranks behind it,
 // nearest first.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/rounds.h"
 
@@ -85,8 +85,6 @@ void ChainExchange::add_gather() {
   repeat_in(builder_.send(1, rounds_.rank(-1), parts, 1), 0, behind_);
 }
 
-}  // namespace
-
 Status generate_chain_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                               Collective collective, Program& out) {
   const bool gather = collective == Collective::kGather;
@@ -103,5 +101,20 @@ Status generate_chain_scatter(const CollectiveParameters& parameters, std::uint3
   }
   return exchange.finish();
 }
+
+}  // namespace
+
+const Algorithm kChainScatterRows[] = {
+    {.name = "chain",
+     .collective = Collective::kScatter,
+     .generator = generate_chain_scatter,
+     .summary = "one pipeline through all ranks, furthest first: (p-1)N steps",
+     .is_chain = true},
+    {.name = "chain",
+     .collective = Collective::kGather,
+     .generator = generate_chain_scatter,
+     .summary = "one pipeline through all ranks, nearest first: (p-1)N steps",
+     .is_chain = true},
+};
 
 }  // namespace espalier

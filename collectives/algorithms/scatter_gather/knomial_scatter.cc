@@ -13,7 +13,7 @@
 // kTooLarge above, and if a program has no room for a rank's transfers: each takes up to three of
 // its 64 indices, two at the root.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/interval_tree.h"
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/build/builder.h"
@@ -143,8 +143,6 @@ Status exchange_parts(const CollectiveParameters& parameters, std::uint32_t me,
                        parameters.latency_ticks, leaders});
 }
 
-}  // namespace
-
 Status generate_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                  Collective collective, Program& out) {
   return exchange_parts(binomial_parameters(parameters), me, collective, "binomial", out);
@@ -154,5 +152,32 @@ Status generate_knomial_scatter(const CollectiveParameters& parameters, std::uin
                                 Collective collective, Program& out) {
   return exchange_parts(parameters, me, collective, "knomial", out);
 }
+
+}  // namespace
+
+const Algorithm kKnomialScatterRows[] = {
+    {.name = "binomial",
+     .collective = Collective::kScatter,
+     .generator = generate_binomial_scatter,
+     .summary = "one block per rank down a binomial tree: ceil(log2 p) steps"},
+    {.name = "knomial",
+     .collective = Collective::kScatter,
+     .generator = generate_knomial_scatter,
+     .summary = "one block per rank down a k-nomial tree, --radix k: ceil(log_k p) divisions of "
+                "k-1 steps, or (k-2)S+L ticks",
+     .takes_lambda = true,
+     .takes_radix = true},
+    {.name = "binomial",
+     .collective = Collective::kGather,
+     .generator = generate_binomial_scatter,
+     .summary = "one block per rank up a binomial tree: ceil(log2 p) steps"},
+    {.name = "knomial",
+     .collective = Collective::kGather,
+     .generator = generate_knomial_scatter,
+     .summary = "one block per rank up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 "
+                "steps, or (k-2)S+L ticks",
+     .takes_lambda = true,
+     .takes_radix = true},
+};
 
 }  // namespace espalier

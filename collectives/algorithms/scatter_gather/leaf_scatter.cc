@@ -14,7 +14,7 @@
 // above it, 1 for other ranks, 2 for other routers. kTooLarge if the terms do not fit: k = 2, h >
 // 14.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "collectives/build/rounds.h"
 
@@ -175,8 +175,6 @@ Status Exchange::finish() {
   return builder_.finish(1, round);
 }
 
-}  // namespace
-
 Status generate_leaf_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                              Collective collective, Program& out) {
   const bool gather = collective == Collective::kGather;
@@ -197,5 +195,20 @@ Status generate_leaf_scatter(const CollectiveParameters& parameters, std::uint32
   }
   return seen.finish();
 }
+
+}  // namespace
+
+const Algorithm kLeafScatterRows[] = {
+    {.name = "leaf",
+     .collective = Collective::kScatter,
+     .generator = generate_leaf_scatter,
+     .summary = "furthest first: (p-1)N+1 steps, one more for k = 2 < p",
+     .where = Where::kFatTree},
+    {.name = "leaf",
+     .collective = Collective::kGather,
+     .generator = generate_leaf_scatter,
+     .summary = "nearest first: (p-1)N+1 steps, one more for k = 2 < p",
+     .where = Where::kFatTree},
+};
 
 }  // namespace espalier

@@ -8,7 +8,7 @@
 // In step j of a round (rounds.h) the root sends to, or receives from, the rank j+1 after it. A
 // node has at most 128 links, so there are at most 129 ranks; kTooLarge above.
 
-#include "collectives/algorithms/generators.h"
+#include "collectives/algorithms/rows.h"
 #include "collectives/build/builder.h"
 #include "collectives/build/rounds.h"
 
@@ -28,8 +28,6 @@ void add_linear_root(Builder& builder, RankRounds& rounds, std::uint32_t p, std:
   Action& transfer = gather ? builder.receive_by(0, link, part) : builder.send_by(0, link, part, 0);
   transfer.instances_ref = all;
 }
-
-}  // namespace
 
 Status generate_linear(const CollectiveParameters& parameters, std::uint32_t me,
                        Collective collective, Program& out) {
@@ -54,5 +52,20 @@ Status generate_linear(const CollectiveParameters& parameters, std::uint32_t me,
   transfer.instances_ref = all;
   return rounds.finish();
 }
+
+}  // namespace
+
+const Algorithm kLinearRows[] = {
+    {.name = "linear",
+     .collective = Collective::kScatter,
+     .generator = generate_linear,
+     .summary = "straight between the root and each rank, up to 129 ranks: (p-1)N steps",
+     .max_ranks = kMaxLinearRanks},
+    {.name = "linear",
+     .collective = Collective::kGather,
+     .generator = generate_linear,
+     .summary = "straight between the root and each rank, up to 129 ranks: (p-1)N steps",
+     .max_ranks = kMaxLinearRanks},
+};
 
 }  // namespace espalier

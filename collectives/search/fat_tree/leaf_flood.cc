@@ -122,9 +122,7 @@ class FloodedTree {
   std::size_t waiting_ = 0;  // blocks in all queues
 };
 
-}  // namespace
-
-Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
+Result<Programs> leaf_flood_allgather(Collective, const topology::Topology& topology,
                                       const CollectiveParameters& parameters) {
   if (auto fits = check_leaves(topology, parameters, "leaf-flood", kMaxFloodLeaves); !fits)
     return fail(fits.error());
@@ -141,5 +139,18 @@ Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
   schedule.bound = verify::provable_bound(topology, common, 1, true);
   return lower::write_programs_for_window(parameters, schedule);
 }
+
+}  // namespace
+
+const SearchedAlgorithm kLeafFloodRows[] = {
+    {.name = "leaf-flood",
+     .collective = Collective::kAllgather,
+     .searcher = leaf_flood_allgather,
+     .summary = "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < "
+                "n, n <= 256 leaves",
+     .topologies = "fattree:k=K,h=H",
+     .applies = on_fat_tree,
+     .has_routers = true},
+};
 
 }  // namespace espalier::searched

@@ -215,9 +215,7 @@ Result<Programs> write_widest(const CollectiveParameters& parameters,
   return widest;
 }
 
-}  // namespace
-
-Result<Programs> leaf_single_allgather(const topology::Topology& topology,
+Result<Programs> leaf_single_allgather(Collective, const topology::Topology& topology,
                                        const CollectiveParameters& parameters) {
   if (auto fits = check_leaves(topology, parameters, "leaf-single", kMaxGatherLeaves); !fits)
     return fail(fits.error());
@@ -233,5 +231,18 @@ Result<Programs> leaf_single_allgather(const topology::Topology& topology,
       .a = as_int(timing.rest()), .b = as_int(timing.busiest()), .c = 0, .d = 0, .e = 0};
   return write_widest(parameters, schedule);
 }
+
+}  // namespace
+
+const SearchedAlgorithm kLeafMultinodeRows[] = {
+    {.name = "leaf-single",
+     .collective = Collective::kAllgather,
+     .searcher = leaf_single_allgather,
+     .summary =
+         "one send per node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
+     .topologies = "fattree:k=K,h=H",
+     .applies = on_fat_tree,
+     .has_routers = true},
+};
 
 }  // namespace espalier::searched

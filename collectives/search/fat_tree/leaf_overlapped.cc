@@ -164,9 +164,7 @@ lower::TimedSchedule schedule_of(const topology::Topology& topology,
   return schedule;
 }
 
-}  // namespace
-
-Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
+Result<Programs> leaf_overlapped_all_to_all(Collective, const topology::Topology& topology,
                                             const CollectiveParameters& parameters) {
   if (auto fits = check_tree(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
@@ -185,5 +183,26 @@ Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
   schedule.bound = line(2 * h - 1, crossing);
   return lower::write_programs(parameters, schedule);
 }
+
+bool on_thin_tree(const topology::Topology& topology) {
+  const topology::Shape shape = topology.shape();
+  for (const std::uint32_t lanes : shape.capacities) {
+    if (lanes != 1) return false;
+  }
+  return shape.height > 0;
+}
+
+}  // namespace
+
+const SearchedAlgorithm kLeafOverlappedRows[] = {
+    {.name = "leaf-overlapped",
+     .collective = Collective::kAllToAll,
+     .searcher = leaf_overlapped_all_to_all,
+     .summary = "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= "
+                "64 leaves",
+     .topologies = "fattree:k=K,h=H,c=1",
+     .applies = on_thin_tree,
+     .has_routers = true},
+};
 
 }  // namespace espalier::searched

@@ -226,9 +226,7 @@ Status write(const CollectiveParameters& parameters, std::uint32_t me, std::uint
   return exchange.finish();
 }
 
-}  // namespace
-
-Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
+Result<Programs> leaf_single_all_to_all(Collective, const topology::Topology& topology,
                                         const CollectiveParameters& parameters) {
   const auto fits = check_leaves(topology, parameters, "leaf-single", kMaxExchangeLeaves);
   if (!fits) return fail(fits.error());
@@ -248,5 +246,18 @@ Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
   }
   return programs;
 }
+
+}  // namespace
+
+const SearchedAlgorithm kLeafSingleRows[] = {
+    {.name = "leaf-single",
+     .collective = Collective::kAllToAll,
+     .searcher = leaf_single_all_to_all,
+     .summary = "one send per node and step, without queues: N n^2 (k-1)/k + 2h-1 steps; k = 2 < "
+                "n: N (3 - 1/k') n^2/4 + 2h-3, k' of the level below; n <= 256",
+     .topologies = "fattree:k=K,h=H",
+     .applies = on_fat_tree,
+     .has_routers = true},
+};
 
 }  // namespace espalier::searched

@@ -91,14 +91,26 @@ Result<Programs> find_programs(const topology::Topology& topology,
   return write_paths(topology, parameters, outline, graph, pack_paths(graph, *flow));
 }
 
-}  // namespace
-
-Result<Programs> packed_paths_all_to_all(const topology::Topology& topology,
+Result<Programs> packed_paths_all_to_all(Collective, const topology::Topology& topology,
                                          const CollectiveParameters& parameters) {
   if (auto known = check_parameters(topology, parameters); !known) return fail(known.error());
   auto programs = find_programs(topology, parameters);
   if (programs) return programs;
   return fail("packed-paths on " + topology.title() + ": " + programs.error().message);
 }
+
+}  // namespace
+
+const SearchedAlgorithm kPackedPathsRows[] = {
+    {.name = "packed-paths",
+     .collective = Collective::kAllToAll,
+     .searcher = packed_paths_all_to_all,
+     .summary = "k paths per pair from a multi-commodity flow: d+T*ceil(N/k) steps, T/k near the "
+                "least of any",
+     .topologies = "at most 64 nodes of 16 links",
+     .applies = can_pack_all_roots,
+     .own_links = true,
+     .missing = missing_flow_solver},
+};
 
 }  // namespace espalier::searched

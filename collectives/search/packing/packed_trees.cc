@@ -46,7 +46,6 @@
 namespace espalier::searched {
 namespace {
 
-constexpr const char* kPackedTrees = "packed-trees";
 // Maximum number of trees over all roots, if there are several.
 constexpr std::int64_t kMaxTrees = 1024;
 
@@ -232,7 +231,7 @@ Result<Programs> write_forests(const topology::Topology& topology,
 Result<Programs> pack(Collective collective, const topology::Topology& topology,
                       const CollectiveParameters& parameters) {
   if (auto known = check_parameters(topology, parameters); !known) return fail(known.error());
-  const std::string who = std::string(kPackedTrees) + " on " + topology.title() + ": ";
+  const std::string who = "packed-trees on " + topology.title() + ": ";
   if (!(has_root(collective) ? can_pack_one_root(topology) : can_pack_all_roots(topology))) {
     return fail(who + "expected at most " +
                 counted(has_root(collective) ? kMaxPackedNodes : kMaxPackedRoots, "node") +
@@ -243,7 +242,7 @@ Result<Programs> pack(Collective collective, const topology::Topology& topology,
   }
   const bool routers = topology.nodes() > topology.ranks();
   const Outline outline{.collective = collective,
-                        .algorithm = kPackedTrees,
+                        .algorithm = "packed-trees",
                         .needs_commutative = collective == Collective::kReduce ||
                                              collective == Collective::kReduceScatter ||
                                              collective == Collective::kAllreduce,
@@ -296,29 +295,38 @@ bool can_pack_all_roots(const topology::Topology& topology) {
   return topology.nodes() <= kMaxPackedRoots && can_pack_one_root(topology);
 }
 
-Result<Programs> packed_trees_broadcast(const topology::Topology& topology,
-                                        const CollectiveParameters& parameters) {
-  return pack(Collective::kBroadcast, topology, parameters);
+namespace {
+
+constexpr SearchedAlgorithm packed_trees_row(Collective collective, const char* summary) {
+  const bool one_root = collective == Collective::kBroadcast || collective == Collective::kReduce;
+  return {.name = "packed-trees",
+          .collective = collective,
+          .searcher = pack,
+          .needs_commutative =
+              collective != Collective::kBroadcast && collective != Collective::kAllgather,
+          .summary = summary,
+          .topologies = one_root ? "at most 256 nodes of 16 links" : "at most 64 nodes of 16 links",
+          .applies = one_root ? can_pack_one_root : can_pack_all_roots,
+          .own_links = true};
 }
 
-Result<Programs> packed_trees_reduce(const topology::Topology& topology,
-                                     const CollectiveParameters& parameters) {
-  return pack(Collective::kReduce, topology, parameters);
-}
+}  // namespace
 
-Result<Programs> packed_trees_allreduce(const topology::Topology& topology,
-                                        const CollectiveParameters& parameters) {
-  return pack(Collective::kAllreduce, topology, parameters);
-}
-
-Result<Programs> packed_trees_allgather(const topology::Topology& topology,
-                                        const CollectiveParameters& parameters) {
-  return pack(Collective::kAllgather, topology, parameters);
-}
-
-Result<Programs> packed_trees_reduce_scatter(const topology::Topology& topology,
-                                             const CollectiveParameters& parameters) {
-  return pack(Collective::kReduceScatter, topology, parameters);
-}
+const SearchedAlgorithm kPackedTreesRows[] = {
+    packed_trees_row(
+        Collective::kBroadcast,
+        "spanning trees packed from the root, k = its least maximum flow: d+ceil(N/k) steps"),
+    packed_trees_row(
+        Collective::kReduce,
+        "spanning trees packed into the root, k = its least maximum flow: d+ceil(N/k) steps"),
+    packed_trees_row(Collective::kAllreduce,
+                     "spanning trees packed into and out of every rank: d+T*ceil(N/(p*k)) steps"),
+    packed_trees_row(
+        Collective::kAllgather,
+        "k spanning trees packed from every rank: d+T*ceil(N/k) steps, T/k the least of any"),
+    packed_trees_row(
+        Collective::kReduceScatter,
+        "k spanning trees packed into every rank: d+T*ceil(N/k) steps, T/k the least of any"),
+};
 
 }  // namespace espalier::searched

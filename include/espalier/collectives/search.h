@@ -16,18 +16,19 @@ namespace espalier::searched {
 // Returns the programs of all nodes (ranks, and routers if they run programs), by node. Errors:
 // `parameters.ranks` differs from the topology, the root is not a rank, or the search does not
 // support this topology or run length. The same arguments give the same programs.
-using Search = Result<Programs> (*)(const topology::Topology& topology,
-                                    const CollectiveParameters& parameters);
+using Search = Result<Programs>(Collective collective, const topology::Topology& topology,
+                                const CollectiveParameters& parameters);
 
 // A searched algorithm, with the limits and parameters that a caller must know to choose it.
 struct SearchedAlgorithm {
   const char* name;  // "double-fibonacci"
   Collective collective;
-  Search search;
-  bool needs_commutative;
-  const char* summary;     // one line with the step count
-  const char* topologies;  // supported topologies: "any topology", "crossbar:AxB[xC..]"
-  bool (*applies)(const topology::Topology& topology);  // whether the topology is supported
+  Search* searcher;
+  bool needs_commutative = false;
+  const char* summary;                      // one line with the step count
+  const char* topologies = "any topology";  // supported topologies: "crossbar:AxB[xC..]"
+  // Whether the topology is supported.
+  bool (*applies)(const topology::Topology&) = [](const topology::Topology&) { return true; };
   std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
   bool has_groups = false;    // an embedding places its ranks by groups (Embedding::groups)
@@ -38,6 +39,12 @@ struct SearchedAlgorithm {
   // Returns why the search cannot run in this build or on this host, and what to do; null if it
   // can. A null pointer: it runs everywhere.
   const char* (*missing)() = nullptr;
+
+  // Returns the programs of all nodes (Search).
+  [[nodiscard]] Result<Programs> search(const topology::Topology& topology,
+                                        const CollectiveParameters& parameters) const {
+    return searcher(collective, topology, parameters);
+  }
 };
 
 // Returns the table of all searched algorithms.
