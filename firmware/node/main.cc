@@ -206,8 +206,8 @@ int run(const BootOptions& options, Nodes& nodes) {
   const int exit_status = connect(options, nodes);
   if (exit_status != 0) return exit_status;
   MachineConfig config{.window = options.window,
-                                 .deadline_ns = options.deadline_ns,
-                                 .check_blocks = options.check_blocks};
+                       .deadline_ns = options.deadline_ns,
+                       .check_blocks = options.check_blocks};
   std::vector<std::unique_ptr<NodeServer>> servers;
   for (const std::unique_ptr<LocalNode>& node : nodes) {
     servers.push_back(
