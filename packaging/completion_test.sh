@@ -9,6 +9,8 @@ cd "$folder"
 touch b.esp
 ln -s "$espalier" espalier
 failures=0
+# Bash has it only while it completes.
+compopt() { :; }
 
 # offers yes|no VALUE WORD...: whether VALUE is offered for the last word.
 offers() {

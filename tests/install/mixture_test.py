@@ -11,11 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-# Another value than that of hosts, and whether public classes have another layout with it.
+# Other values than that of hosts, and whether public classes have another layout with each.
 MACROS = {
-    "MAX_LINKS": (64, True), "MAX_WINDOW": (8, True), "MAX_PROGRAMS": (8, False), "MAX_SELECTIONS": (2, False), "MAX_CURSORS": (32, True),
-    "COMPACT_OPERATORS": (1, False), "WITHOUT_DATA": (0, True), "UNEQUAL_COUNTS": (0, True), "ROTATED_SCRATCH": (0, True),
-    "SERIAL_MAC": (0, True), "SPARES": (0, True), "SHORT_COLLECTIVES": (0, True), "PROGRAM_HOOKS": (0, True), "UPDATES": (0, False),
+    "CONFIGURATION": ((2, 3, 4, 5, 6), True), "MAX_LINKS": ((64,), True), "MAX_WINDOW": ((8,), True), "MAX_PROGRAMS": ((8,), False),
+    "MAX_SELECTIONS": ((2,), False), "MAX_CURSORS": ((32,), True), "COMPACT_OPERATORS": ((1,), False),
 }
 HEADERS = ["collectives/machine/machine.h", "collectives/schedule/file.h", "hal/mem/mem_endpoint.h", "hal/serial/serial_endpoint.h",
            "hal/sim/network.h"]
@@ -82,11 +81,11 @@ def main():
         sizes = build.sizes()
         if len(sizes) != len(CLASSES):
             fail(f"{len(sizes)} sizes were found, expected {len(CLASSES)}")
-        for name, (value, has_layout) in MACROS.items():
+        for name, value, has_layout in ((name, value, has_layout) for name, (values, has_layout) in MACROS.items() for value in values):
             build.compile("caller", f"-DESPALIER_{name}={value}")
             missing, other = build.link(), build.sizes()
             differ = {c for c in CLASSES if sizes[c.replace(":", "_")] != other[c.replace(":", "_")]}
-            print(f"{name}: {len(differ)} sizes differ, {len(missing)} functions are not found")
+            print(f"{name}={value}: {len(differ)} sizes differ, {len(missing)} functions are not found")
             if silent := differ - missing:
                 fail(f"{name}={value} changes the layout of {', '.join(sorted(silent))}, and a mixture links; put it into a namespace of {limits}")
             if bool(missing) != has_layout:
