@@ -67,7 +67,7 @@ class Kill:
     def __init__(self, words, number, moment_s, folder, devices):
         mark = f"{MARK}={os.getpid()}-{time.monotonic_ns()}"
         self.left = []
-        environment = dict([mark.split("=")], **os.environ, TMPDIR=str(folder))
+        environment = os.environ | dict([mark.split("=")]) | {"TMPDIR": str(folder)}
         launcher = subprocess.Popen([espalier.COMMAND, *[word.replace("DEVICES", str(devices)) for word in words]], cwd=folder,
                                     env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                     stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))

@@ -50,7 +50,7 @@ def trial(command, ranks_decide, name, after_s, mark):
     number = getattr(signal, f"SIG{name}")
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd=folder,
-                               preexec_fn=prepare_child, env=dict([mark.split("=")], **os.environ, TMPDIR=folder))
+                               preexec_fn=prepare_child, env=os.environ | dict([mark.split("=")]) | {"TMPDIR": folder})
         time.sleep(after_s)
         began = time.monotonic()
         wrong = "it ended before the signal" if job.poll() is not None else ""
