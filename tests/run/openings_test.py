@@ -34,7 +34,7 @@ READERS = {
     "hal/fabric/mixed/mixed_endpoint.cc": "/proc",
     "hal/serial/host/link_key.cc": "regular and of mode 0600",
     "hal/serial/host/streams.cc": "a device of a serial line, O_NONBLOCK",
-    "tools/common/available_memory.cc": "/proc",
+    "tools/common/host.cc": "/proc",
     "tools/common/output.cc": "outputs",
     "tools/doctor/host.cc": "/proc and /sys",
     "tools/image/image.cc": "outputs",
