@@ -344,8 +344,8 @@ TEST(Trial, LinesLoseFramesAndTheLinksRepairIt) {
   EXPECT_EQ(outcome.verdicts.count("right"), 1u);
 }
 
-// A chain of 49 ranks passes one router, hop by hop: without faults, the last rank waits longer than
-// the deadline of small clusters.
+// A chain of 49 ranks passes one router, hop by hop: without faults, the last rank waits longer
+// than the deadline of small clusters.
 TEST(Trial, ARouterHasTheTimeThatItsCollectiveTakes) {
   const Schedule schedule = or_throw(make_schedule(
       {.topology = "fattree:k=49,h=1,c=1", .links = Links::kSingleSend, .block_bytes = 4096}));
