@@ -69,7 +69,7 @@ def build(sources, build_folder, folder):
     env = environment(PKG_CONFIG_PATH=str(configs[0].parent))
     for name in sorted({name for name, *_ in PROGRAMS}):
         shutil.copytree(sources / "examples" / name, folder / "source" / name)
-        # A link that optimizes takes longest, so only the smallest programs have it.
+        # A link that optimizes takes longest, so only the smallest program has it.
         env["LDFLAGS"] = "" if name == "four" else "-fno-lto"
         quietly(["meson", "setup", folder / "build" / name, folder / "source" / name], env=env)
         quietly(["ninja", "-C", folder / "build" / name], env=env)
