@@ -15,10 +15,15 @@ import tree
 
 LIMIT = 70
 # Where a function begins and ends in languages whose functions end at the column where they begin.
-SHELL = (re.compile(r"( *)(\w+)\(\) \{"), lambda indent, name: indent + "}")
-JAVASCRIPT = (re.compile(r"( *)(?:export )?(?:async )?function\*? (\w+)\("), lambda indent, name: indent + "}")
-METHOD = (re.compile(r"( +)(?!if|for|while|switch|catch)(\w+)\(.*\) \{$"), lambda indent, name: indent + "}")
-FORTRAN = (re.compile(r"( *)(?:subroutine|program|[\w()]* ?function) (\w+)", re.I), lambda indent, name: (f"{indent}end ", f"{indent}contains"))
+SHELL = (re.compile(r"( *)(?:function +)?((?<=function )[\w-]+(?= *[({])|[\w-]+(?= *\()) *(?:\(\) *)?[{(](?: *#.*)?$"),
+         lambda indent, name: (indent + "}", indent + ")"))
+JAVASCRIPT = (re.compile(r"( *)(?:export )?(?:default )?(?:async )?function\*? (\w+)\("), lambda indent, name: indent + "}")
+ARROW = (re.compile(r"( *)(?:const |let |var )?([\w.]+)(?: =|:) (?:async )?(?:function\*? ?\w*\(.*|(?:\(.*\)|\w+) => )\{$"),
+         lambda indent, name: indent + "}")
+METHOD = (re.compile(r"( +)(?!if\b|for\b|while\b|switch\b|catch\b)(?:(?:static|async|get|set) )*\*?(\w+)\(.*\) \{$"),
+          lambda indent, name: indent + "}")
+FORTRAN = (re.compile(r"( *)(?!end\b)(?:[\w()*=]+ +)*(?:subroutine|program|function) +(\w+)", re.I),
+           lambda indent, name: (f"{indent}end ", f"{indent}contains"))
 
 
 def in_braces(text):
@@ -52,7 +57,7 @@ def by_columns(*kinds):
 
 
 READERS = {".h": in_braces, ".cc": in_braces, ".c": in_braces, ".py": python, ".sh": by_columns(SHELL),
-           ".js": by_columns(JAVASCRIPT, METHOD), ".F90": by_columns(FORTRAN)}
+           ".bash": by_columns(SHELL), ".js": by_columns(JAVASCRIPT, ARROW, METHOD), ".F90": by_columns(FORTRAN)}
 
 
 def functions(root):

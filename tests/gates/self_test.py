@@ -132,8 +132,15 @@ class Lengths(GateTest):
             "a.c": self.body(71),
             "a.py": "class A:\n    def f(self):\n" + "        go()\n" * 70,
             "a.sh": "f() { go; }\nf() {\n" + "  go\n" * 69 + "}\n",
+            "b.sh": "function f {\n" + "  go\n" * 69 + "}\n",
+            "a.bash": "f () {  # why\n" + "  go\n" * 69 + "}\n",
+            "c.sh": "f() (\n" + "  go\n" * 69 + ")\n",
             "a.js": "class A {\n  f(x) {\n" + "    if (x) {\n    }\n" * 34 + "    go();\n  }\n}\n",
             "b.js": "export async function f(x) {\n" + "  go();\n" * 69 + "}\n",
+            "c.js": "const f = async (x) => {\n" + "  go();\n" * 69 + "};\n",
+            "d.js": "const a = {\n  f: function (x) {\n" + "    go();\n" * 69 + "  },\n};\n",
+            "e.js": "class A {\n  static async f(x) {\n" + "    go();\n" * 69 + "  }\n}\n",
+            "b.F90": "module a\ncontains\n  pure integer function f(n)\n" + "    call go()\n" * 69 + "  end function\nend module\n",
             "a.F90": "module a\ncontains\n  subroutine f()\n" + "    call go()\n" * 69 + "  end subroutine\nend module\n",
         }
         for file, text in longer.items():
