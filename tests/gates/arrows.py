@@ -74,11 +74,12 @@ class Table:
 
 
 def includes(root, file):
-    """Yields (line, name, whether in quotes) of each #include."""
+    """Yields (line, name, whether it may be of this tree: in quotes, or espalier/... as a user writes it) of each #include."""
     for number, line in enumerate(tree.read(root, file).splitlines(), 1):
         match = INCLUDE.match(line)
         if match:
-            yield number, match.group(1) or match.group(2), match.group(1) is not None
+            name = match.group(1) or match.group(2)
+            yield number, name, match.group(1) is not None or name.startswith("espalier/")
 
 
 def resolve(file, name, present):

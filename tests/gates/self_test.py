@@ -397,6 +397,12 @@ class Arrows(GateTest):
         self.write("collectives/machine/machine.h", "")
         self.fails("hal/up.h:2: hal must not include collectives/machine")
 
+    def test_an_arrow_up_as_a_user_includes(self):
+        self.good()
+        self.write("include/espalier/collectives/machine/machine.h", "")
+        self.write("hal/up.h", "#include <espalier/collectives/machine/machine.h>\n")
+        self.fails("hal/up.h:1: hal must not include collectives/machine")
+
     def test_an_arrow_up_among_public_headers(self):
         self.good()
         self.write("include/espalier/base/clock.h", '#include "espalier/hal/endpoint.h"\n')
