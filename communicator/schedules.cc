@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <iterator>
 #include <mutex>
 #include <span>
@@ -11,6 +12,7 @@
 #include "base/counted.h"
 #include "base/digest.h"
 #include "base/one_line.h"
+#include "base/process/variables.h"
 #include "base/read_file.h"
 #include "base/try.h"
 #include "collectives/machine/affine.h"
@@ -131,7 +133,8 @@ Schedules::Schedules(std::uint32_t rank, const Costs& costs, std::optional<predi
       has_hosts_(topology->shape().hosts > 0),
       topology_(std::move(topology)),
       image_(std::move(image)),
-      is_measuring_(costs.is_measuring) {
+      is_measuring_(costs.is_measuring),
+      is_verbose_(rank == 0 && is_set(Variable::kVerbose)) {
   if (model) {
     model_ = *std::move(model);
   } else if (costs.memory_cores != 0) {
@@ -447,18 +450,34 @@ Status Schedules::find_given(const ScheduleRequest& request, const PlannedProgra
 Result<const PlannedProgram*> Schedules::obtain(const ScheduleRequest& request) {
   if (const PlannedProgram* const planned = find(request)) return planned;
   const std::lock_guard lock(planning_);
-  if (const PlannedProgram* const planned = find_planned(request)) return planned;
+  if (const PlannedProgram* const planned = find(request)) return planned;
   const PlannedProgram* given = nullptr;
   if (find_given(request, given) == Status::kBadOperator) {
     return fail("no given schedule of " + text_of(request.collective, request.root) +
                 " keeps the order of ranks, and the operator does not commute");
   }
-  return serve(request);
+  auto served = serve(request);
+  const std::lock_guard maps(mutex_);
+  if (served) print_algorithm(request, **served);
+  return served;
 }
 
 const PlannedProgram* Schedules::find(const ScheduleRequest& request) const {
   const std::lock_guard lock(mutex_);
-  return find_planned(request);
+  const PlannedProgram* const planned = find_planned(request);
+  if (planned != nullptr) print_algorithm(request, *planned);
+  return planned;
+}
+
+void Schedules::print_algorithm(const ScheduleRequest& request,
+                                const PlannedProgram& program) const {
+  if (!is_verbose_ || is_measuring_) return;
+  const std::string& name = program.algorithm;
+  if (!printed_.emplace(request.collective, name, std::bit_width(request.bytes)).second) return;
+  const std::string size =
+      request.bytes == 0 ? "" : " of " + counted(request.bytes, "byte");  // 0: not known, or none
+  std::fprintf(stderr, "espalier: %s%s among %s: %s\n", collective_name(request.collective),
+               size.c_str(), counted(ranks_, "rank").c_str(), one_line(name).c_str());
 }
 
 Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint32_t ranks,

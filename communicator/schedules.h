@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -129,6 +130,9 @@ class Schedules {
   [[nodiscard]] const PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
   // Returns what obtain() returns, if that has not to choose or prove; otherwise null.
   [[nodiscard]] const PlannedProgram* find_planned(const ScheduleRequest& request) const;
+  // If is_verbose_, prints the algorithm, the first time for this collective, algorithm and power
+  // of two of bytes. With mutex_.
+  void print_algorithm(const ScheduleRequest& request, const PlannedProgram& program) const;
   // All below: with planning_.
   [[nodiscard]] Result<Chosen*> choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
@@ -151,10 +155,12 @@ class Schedules {
   NetworkCost network_ = {};                    // a message_ps of 0: not known
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
+  bool is_verbose_;           // on rank 0, if ESPALIER_VERBOSE is set
   std::mutex planning_;       // of a thread that chooses or proves, which may take seconds
   mutable std::mutex mutex_;  // of the maps below; a thread that changes them has planning_, too
   std::map<ChoiceKey, std::unique_ptr<Chosen>> chosen_;
   std::map<Key, Planned> planned_;
+  mutable std::set<std::tuple<Collective::Value, std::string, int>> printed_;
 };
 
 }  // namespace espalier::communicator

@@ -102,6 +102,29 @@ TEST_F(SchedulesTest, AreFixedUntilTheNetworkIsMeasured) {
   EXPECT_NE(chosen(*fast, Collective::kBroadcast, kMany), "chain");
 }
 
+// With ESPALIER_VERBOSE rank 0 prints each algorithm once per collective and power of two of bytes.
+TEST_F(SchedulesTest, ArePrintedIfTheUserAsks) {
+  const auto printed = [](std::uint32_t rank, bool is_measuring) {
+    const auto schedules = or_throw(Schedules::make(rank, 8, {}, {.is_measuring = is_measuring}));
+    ::testing::internal::CaptureStderr();
+    for (const std::uint64_t bytes : {1u << 20, 1u << 20, (1u << 20) + 1, 1u << 21}) {
+      or_throw(schedules->obtain({.collective = Collective::kAllgather, .bytes = bytes}));
+    }
+    or_throw(schedules->obtain({.collective = Collective::kBarrier}));
+    EXPECT_NE(schedules->find({.collective = Collective::kBarrier}), nullptr);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(printed(0, false), "");
+  setenv("ESPALIER_VERBOSE", "1", 1);
+  const std::string all = printed(0, false), others = printed(1, false) + printed(0, true);
+  unsetenv("ESPALIER_VERBOSE");
+  EXPECT_EQ(others, "");
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 3) << all;
+  EXPECT_EQ(all.find("espalier: allgather of 1048576 bytes among 8 ranks: "), 0) << all;
+  EXPECT_NE(all.find("\nespalier: barrier among 8 ranks: recursive-doubling\n"), std::string::npos)
+      << all;
+}
+
 TEST_F(SchedulesTest, AreStarsWhereShortMessagesShareProcessors) {
   const auto algorithm = [](std::uint32_t cores, const ScheduleRequest& request) {
     const NetworkCost cost = {.message_ps = 64'000'000,

@@ -84,7 +84,7 @@ class Doctor(espalier.FolderTest):
 
     def test_bad_input(self):
         for words, node, text in ((("--provider", "carrier-pigeon"), espalier.NODE,
-                                   'provider "carrier-pigeon": libfabric has no such provider; expected one of: '),
+                                   'provider "carrier-pigeon": libfabric has no such provider, or no device for it; expected one of: mem, net, tcp\n'),
                                   (("--format", "xml"), espalier.NODE, "xml"), ((), "/no/such", "cannot run '/no/such'")):
             self.refused(doctor(*words, node=node), text)
         done = doctor(node="/bin/false")

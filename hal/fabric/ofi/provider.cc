@@ -153,18 +153,6 @@ std::vector<std::string> candidates(const std::string& name) {
   return names;
 }
 
-std::string provider_names() {
-  std::set<std::string> names = {kMemProvider};
-  const Info all = get_info("", 0, nullptr);
-  for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
-    names.insert(info->fabric_attr->prov_name);
-  }
-  std::erase_if(names, find_refusal);
-  std::string text;
-  for (const std::string& each : names) text += (text.empty() ? "" : ", ") + each;
-  return text;
-}
-
 bool is_compiled_in(const std::string& name) {
   const Info all = get_info("", FI_PROV_ATTR_ONLY, nullptr);
   for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
@@ -184,6 +172,25 @@ const char* missing(const fi_info& info) {
     return "it injects fewer than 64 bytes (inject_size)";
   }
   return nullptr;
+}
+
+// Returns the providers that have a device here, and lack nothing.
+std::string provider_names() {
+  std::set<std::string> whole, names = {kMemProvider};
+  const Info all = get_info("", 0, nullptr);
+  for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
+    if (missing(*info) == nullptr) whole.insert(info->fabric_attr->prov_name);
+  }
+  for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
+    const std::string name = info->fabric_attr->prov_name;
+    for (const std::string& each : candidates(name)) {
+      if (whole.contains(each)) names.insert(name);
+    }
+  }
+  std::erase_if(names, find_refusal);
+  std::string text;
+  for (const std::string& each : names) text += (text.empty() ? "" : ", ") + each;
+  return text;
 }
 
 // Finds out why no candidate serves.
@@ -218,7 +225,9 @@ std::string reason(const std::string& name, const std::string& address) {
            "FI_PROVIDER unset";
   }
   if (is_compiled_in(name)) return "libfabric has it, but it finds no device here";
-  return "libfabric has no such provider; expected one of: " + provider_names();
+  // libfabric 1.17 lists no verbs without a device.
+  return "libfabric has no such provider, or no device for it; expected one of: " +
+         provider_names();
 }
 
 // Returns an entry of this provider: the first with reliable datagram endpoints, otherwise the

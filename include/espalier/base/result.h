@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "espalier/base/status.h"  // refuses compilers below C++20
+
 namespace espalier {
 
 // Why a function failed.

@@ -1,6 +1,10 @@
 #pragma once
 // The library's status codes. Append-only: their numbers appear in logs and on the wire.
 
+#if __cplusplus <= 201703L
+#error "Espalier's C++ headers need C++20: compile with -std=c++20 or a later standard"
+#endif
+
 #include <cstdint>
 
 namespace espalier {
