@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "boards/console_cable.h"
 #include "boards/cortex-m/processor.h"
 #include "boards/startup.h"
 #include "espalier/hal/serial/carrier.h"
@@ -35,7 +36,7 @@ constexpr std::uint32_t kStartRx = kUart + 0x000, kStartTx = kUart + 0x008,
                         kBaud = kUart + 0x524;
 constexpr std::uint32_t kBaud19200 = 0x004ea000;
 
-bool is_sending = false, has_printed = false;
+bool is_sending = false;
 
 void begin() {
   at(kTxPin) = 24;
@@ -63,18 +64,7 @@ bool get(std::uint8_t& byte) {
 }
 }  // namespace uart
 
-// The gateway takes the console's text for a damaged frame. A zero ends that.
-class Cable final : public ByteStream {
- public:
-  [[nodiscard]] bool put(std::uint8_t byte) override {
-    if (uart::has_printed) {
-      if (!uart::put(0)) return false;
-      uart::has_printed = false;
-    }
-    return uart::put(byte);
-  }
-  [[nodiscard]] bool get(std::uint8_t& byte) override { return uart::get(byte); }
-};
+using Cable = ConsoleCable<uart::put, uart::get>;
 
 // TIMER0 counts microseconds, in 32 bits.
 class Timers final : public Clock {
@@ -203,13 +193,7 @@ void begin() {
   board_devices.timers.begin();
 }
 
-void print(const char* text) {
-  for (; *text != '\0'; ++text) {
-    while (!uart::put(static_cast<std::uint8_t>(*text))) {
-    }
-  }
-  uart::has_printed = true;
-}
+void print(const char* text) { Cable::print(text); }
 
 Clock& clock() { return devices().timers; }
 Flash& flash() { return devices().slots; }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "boards/console_cable.h"
 #include "boards/riscv/processor.h"
 #include "boards/startup.h"
 #include "espalier/hal/serial/carrier.h"
@@ -36,8 +37,6 @@ constexpr std::uint8_t kEightBits = 3, kDividerAccess = 1u << 7;  // in kFormat
 constexpr std::uint8_t kFifosOn = 3u << 6 | 7;
 constexpr std::uint32_t kInterrupt = 10;
 
-bool has_printed = false;
-
 void begin() {
   byte_at(kFormat) = kDividerAccess;
   byte_at(kData) = 1;  // 230400 baud with a clock of 3.6864 MHz
@@ -62,18 +61,7 @@ bool get(std::uint8_t& byte) {
 }
 }  // namespace uart
 
-// The gateway takes the console's text for a damaged frame. A zero ends that.
-class Cable final : public ByteStream {
- public:
-  [[nodiscard]] bool put(std::uint8_t byte) override {
-    if (uart::has_printed) {
-      if (!uart::put(0)) return false;
-      uart::has_printed = false;
-    }
-    return uart::put(byte);
-  }
-  [[nodiscard]] bool get(std::uint8_t& byte) override { return uart::get(byte); }
-};
+using Cable = ConsoleCable<uart::put, uart::get>;
 
 // The processor's timer (CLINT) counts 64 bits at 10 MHz.
 class Timers final : public Clock {
@@ -221,13 +209,7 @@ void begin() {
   board_devices.timers.begin();
 }
 
-void print(const char* text) {
-  for (; *text != '\0'; ++text) {
-    while (!uart::put(static_cast<std::uint8_t>(*text))) {
-    }
-  }
-  uart::has_printed = true;
-}
+void print(const char* text) { Cable::print(text); }
 
 Clock& clock() { return devices().timers; }
 Flash& flash() { return devices().slots; }
