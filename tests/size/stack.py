@@ -44,8 +44,8 @@ INDIRECT = [
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::(\{anonymous\}::)?\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, the board's counter, and the board to judge an image; the image check calls the verifier of signatures.
-    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::|load_first\(|bare::.*::accept\("),
-    (r"espalier::(Slots::|StartCounter::|whole_flash)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::"),
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"(EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::|bare::.*::accept\("),
+    (r"espalier::(Slots::|StartCounter::|whole_flash)", r"(EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::"),
     (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
