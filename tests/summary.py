@@ -17,7 +17,7 @@ import sys
 import xml.etree.ElementTree as xml
 
 # Tests whose output is a result for people to read.
-SHOWN = {"rig", "size"}
+SHOWN = {"rig", "footprint"}
 # Of a program that failed, as many lines are shown in the summary.
 LAST_LINES = 40
 # `./test.sh quick` omits these unit tests: back ends between processes, which depend on the clock.

@@ -1,5 +1,6 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 
+#include <array>
 #include <span>
 
 #include "collectives/algorithms/rows.h"
@@ -8,53 +9,22 @@
 namespace espalier {
 namespace {
 
-constexpr std::span<const Algorithm> kRows[] = {
-    kBinomialRows,
-    kKnomialRows,
-    kScatterAllgatherRows,
-    kChainRows,
-    kChainEndsRows,
-    kBinaryRows,
-    kTwoTreeRows,
-    kTwoTreeMirrorBroadcastRows,
-    kTwoTreeSimplexRows,
-    kTwoTreeMirrorReduceRows,
-    kFractionalRows,
-    kFractionalSimplexRows,
-    kCirculantTreeRows,
-    kLambdaTreeRows,
-    kAlphaTreeRows,
-    kChainScanRows,
-    kTwoTreeScanRows,
-    kDoublyPipelinedScanRows,
-    kTwoTreeSimplexScanRows,
-    kDoublingScanRows,
-    kKnomialScatterRows,
-    kLinearRows,
-    kChainScatterRows,
-    kRingRows,
-    kRecursiveHalvingRows,
-    kPairwiseRows,
-    kBruckRows,
-    kDisseminationRows,
-    kRecursiveDoublingRows,
-    kCombineRows,
-    kRabenseifnerRows,
-    kRingAllreduceRows,
-    kCirculantRows,
-    kDualRootRows,
-    kLeafBroadcastRows,
-    kLeafScatterRows,
-    kLeafAllgatherRows,
-    kLeafAllToAllRows,
-    kHostsTreesRows,
-    kHostsReduceBarrierRows,
-    kHostsRingsRows,
-    kHostsScanRows,
-    kHostsAllToAllRows,
-    kHostsScatterRows,
-    kBucketRows,
-};
+template <typename... Rows>
+constexpr std::array<std::span<const Algorithm>, sizeof...(Rows)> join(const Rows&... rows) {
+  return {rows...};
+}
+
+constexpr auto kRows =
+    join(kBinomialRows, kKnomialRows, kScatterAllgatherRows, kChainRows, kChainEndsRows,
+         kBinaryRows, kTwoTreeRows, kTwoTreeMirrorBroadcastRows, kTwoTreeSimplexRows,
+         kTwoTreeMirrorReduceRows, kFractionalRows, kFractionalSimplexRows, kCirculantTreeRows,
+         kLambdaTreeRows, kAlphaTreeRows, kChainScanRows, kTwoTreeScanRows,
+         kDoublyPipelinedScanRows, kTwoTreeSimplexScanRows, kDoublingScanRows, kKnomialScatterRows,
+         kLinearRows, kChainScatterRows, kRingRows, kRecursiveHalvingRows, kPairwiseRows,
+         kBruckRows, kDisseminationRows, kRecursiveDoublingRows, kCombineRows, kRabenseifnerRows,
+         kRingAllreduceRows, kCirculantRows, kDualRootRows, kLeafBroadcastRows, kLeafScatterRows,
+         kLeafAllgatherRows, kLeafAllToAllRows, kHostsTreesRows, kHostsReduceBarrierRows,
+         kHostsRingsRows, kHostsScanRows, kHostsAllToAllRows, kHostsScatterRows, kBucketRows);
 
 bool same(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;

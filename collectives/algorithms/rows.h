@@ -6,6 +6,14 @@
 
 namespace espalier {
 
+// A row: the fields that each row has, and by their names in `rest` those that only some have.
+constexpr Algorithm row(const char* name, Collective collective, Generator* generator,
+                        const char* summary, Algorithm rest = {}) {
+  rest.name = name, rest.collective = collective;
+  rest.generator = generator, rest.summary = summary;
+  return rest;
+}
+
 extern const Algorithm kBinomialRows[1], kKnomialRows[3], kScatterAllgatherRows[1], kChainRows[3],
     kChainEndsRows[1], kBinaryRows[2], kTwoTreeRows[3], kTwoTreeMirrorBroadcastRows[1],
     kTwoTreeSimplexRows[3], kTwoTreeMirrorReduceRows[1], kFractionalRows[2],

@@ -257,27 +257,20 @@ Result<Programs> search_all_port(Collective collective, const topology::Topology
 }  // namespace
 
 const SearchedAlgorithm kAllPortRows[] = {
-    {.name = "all-port",
-     .collective = Collective::kAllgather,
-     .searcher = search_all_port,
-     .summary = "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
-     .topologies = "tori, rings and hypercubes",
-     .applies = on_torus},
-    {.name = "all-port",
-     .collective = Collective::kReduceScatter,
-     .searcher = search_all_port,
-     .needs_commutative = true,
-     .summary = "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
-     .topologies = "tori, rings and hypercubes",
-     .applies = on_torus},
-    {.name = "all-port",
-     .collective = Collective::kAllreduce,
-     .searcher = search_all_port,
-     .needs_commutative = true,
-     .summary = "reduce-scatter, then allgather over every link at once: 2N*ceil((p-1)/links) "
-                "steps, p <= 256",
-     .topologies = "tori, rings and hypercubes",
-     .applies = on_torus},
+    row("all-port", Collective::kAllgather, search_all_port,
+        "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+        {.topologies = "tori, rings and hypercubes", .applies = on_torus}),
+    row("all-port", Collective::kReduceScatter, search_all_port,
+        "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+        {.needs_commutative = true,
+         .topologies = "tori, rings and hypercubes",
+         .applies = on_torus}),
+    row("all-port", Collective::kAllreduce, search_all_port,
+        "reduce-scatter, then allgather over every link at once: 2N*ceil((p-1)/links) steps, p <= "
+        "256",
+        {.needs_commutative = true,
+         .topologies = "tori, rings and hypercubes",
+         .applies = on_torus}),
 };
 
 }  // namespace espalier::searched

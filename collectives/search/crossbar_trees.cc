@@ -317,40 +317,32 @@ Result<Programs> search(Collective collective, const topology::Topology& topolog
 }  // namespace
 
 const SearchedAlgorithm kCrossbarRows[] = {
-    {.name = "crossbar-a",
-     .collective = Collective::kBroadcast,
-     .searcher = search<kVariantA>,
-     .summary = "a fractional tree, --run-length r, two channels in and out of a module: "
-                "d+N+ceil(N/r)-1 steps",
-     .topologies = "crossbar:AxB[xC..]",
-     .applies = on_crossbar,
-     .max_run_length = kMaxRunLength},
-    {.name = "crossbar-b",
-     .collective = Collective::kBroadcast,
-     .searcher = search<kVariantB>,
-     .summary = "a fractional tree, --run-length r, one channel in and two out of a module: "
-                "d+N+ceil(N/r)-1 steps",
-     .topologies = "crossbar:AxB[xC..]",
-     .applies = on_crossbar,
-     .max_run_length = kMaxRunLength},
-    {.name = "crossbar-a",
-     .collective = Collective::kReduce,
-     .searcher = search<kVariantA>,
-     .needs_commutative = true,
-     .summary = "a fractional tree, --run-length r, two channels in and out of a module: "
-                "d+N+ceil(N/r)-1 steps",
-     .topologies = "crossbar:AxB[xC..]",
-     .applies = on_crossbar,
-     .max_run_length = kMaxReduceRunLength},
-    {.name = "crossbar-b",
-     .collective = Collective::kReduce,
-     .searcher = search<kVariantB>,
-     .needs_commutative = true,
-     .summary = "a fractional tree, --run-length r, two channels in and one out of a module: "
-                "d+N+ceil(N/r)-1 steps",
-     .topologies = "crossbar:AxB[xC..]",
-     .applies = on_crossbar,
-     .max_run_length = kMaxReduceRunLength},
+    row("crossbar-a", Collective::kBroadcast, search<kVariantA>,
+        "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
+        "steps",
+        {.topologies = "crossbar:AxB[xC..]",
+         .applies = on_crossbar,
+         .max_run_length = kMaxRunLength}),
+    row("crossbar-b", Collective::kBroadcast, search<kVariantB>,
+        "a fractional tree, --run-length r, one channel in and two out of a module: "
+        "d+N+ceil(N/r)-1 steps",
+        {.topologies = "crossbar:AxB[xC..]",
+         .applies = on_crossbar,
+         .max_run_length = kMaxRunLength}),
+    row("crossbar-a", Collective::kReduce, search<kVariantA>,
+        "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
+        "steps",
+        {.needs_commutative = true,
+         .topologies = "crossbar:AxB[xC..]",
+         .applies = on_crossbar,
+         .max_run_length = kMaxReduceRunLength}),
+    row("crossbar-b", Collective::kReduce, search<kVariantB>,
+        "a fractional tree, --run-length r, two channels in and one out of a module: "
+        "d+N+ceil(N/r)-1 steps",
+        {.needs_commutative = true,
+         .topologies = "crossbar:AxB[xC..]",
+         .applies = on_crossbar,
+         .max_run_length = kMaxReduceRunLength}),
 };
 
 }  // namespace espalier::searched

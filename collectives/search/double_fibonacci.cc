@@ -218,19 +218,12 @@ Result<Programs> search_double_fibonacci(Collective collective, const topology::
 }  // namespace
 
 const SearchedAlgorithm kDoubleFibonacciRows[] = {
-    {.name = "double-fibonacci",
-     .collective = Collective::kBroadcast,
-     .searcher = search_double_fibonacci,
-     .summary =
-         "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
-     .any_topology = true},
-    {.name = "double-fibonacci",
-     .collective = Collective::kReduce,
-     .searcher = search_double_fibonacci,
-     .needs_commutative = true,
-     .summary =
-         "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
-     .any_topology = true},
+    row("double-fibonacci", Collective::kBroadcast, search_double_fibonacci,
+        "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
+        {.any_topology = true}),
+    row("double-fibonacci", Collective::kReduce, search_double_fibonacci,
+        "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
+        {.needs_commutative = true, .any_topology = true}),
 };
 
 }  // namespace espalier::searched

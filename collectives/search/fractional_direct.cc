@@ -255,21 +255,12 @@ Result<Programs> direct(Collective collective, const topology::Topology& topolog
 }  // namespace
 
 const SearchedAlgorithm kFractionalDirectRows[] = {
-    {.name = "fractional-direct",
-     .collective = Collective::kBroadcast,
-     .searcher = direct,
-     .summary = "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a "
-                "multiple of r",
-     .max_run_length = kMaxDirectRunLength,
-     .any_topology = true},
-    {.name = "fractional-direct",
-     .collective = Collective::kReduce,
-     .searcher = direct,
-     .needs_commutative = true,
-     .summary = "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a "
-                "multiple of r",
-     .max_run_length = kMaxDirectRunLength,
-     .any_topology = true},
+    row("fractional-direct", Collective::kBroadcast, direct,
+        "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a multiple of r",
+        {.max_run_length = kMaxDirectRunLength, .any_topology = true}),
+    row("fractional-direct", Collective::kReduce, direct,
+        "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a multiple of r",
+        {.needs_commutative = true, .max_run_length = kMaxDirectRunLength, .any_topology = true}),
 };
 
 }  // namespace espalier::searched

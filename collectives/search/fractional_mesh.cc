@@ -96,23 +96,19 @@ Result<Programs> by_known_embedding(Collective collective, const topology::Topol
 }  // namespace
 
 const SearchedAlgorithm kFractionalMeshRows[] = {
-    {.name = "fractional-mesh",
-     .collective = Collective::kBroadcast,
-     .searcher = by_known_embedding,
-     .summary = "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps",
-     .topologies = "mesh:RxC",
-     .applies = on_mesh,
-     .max_run_length = kMaxRunLength,
-     .has_groups = true},
-    {.name = "fractional-mesh",
-     .collective = Collective::kReduce,
-     .searcher = by_known_embedding,
-     .needs_commutative = true,
-     .summary = "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps",
-     .topologies = "mesh:RxC",
-     .applies = on_mesh,
-     .max_run_length = kMaxReduceRunLength,
-     .has_groups = true},
+    row("fractional-mesh", Collective::kBroadcast, by_known_embedding,
+        "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps",
+        {.topologies = "mesh:RxC",
+         .applies = on_mesh,
+         .max_run_length = kMaxRunLength,
+         .has_groups = true}),
+    row("fractional-mesh", Collective::kReduce, by_known_embedding,
+        "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps",
+        {.needs_commutative = true,
+         .topologies = "mesh:RxC",
+         .applies = on_mesh,
+         .max_run_length = kMaxReduceRunLength,
+         .has_groups = true}),
 };
 
 }  // namespace espalier::searched

@@ -306,25 +306,19 @@ bool with_routers(const topology::Topology& topology) {
 }
 
 constexpr SearchedAlgorithm in_network_row(Collective collective, const char* summary) {
-  return {.name = "in-network",
-          .collective = collective,
-          .searcher = in_network,
-          .summary = summary,
-          .topologies = "topologies with routers, which run programs too",
-          .applies = with_routers,
-          .has_routers = true};
+  return row("in-network", collective, in_network, summary,
+             {.topologies = "topologies with routers, which run programs too",
+              .applies = with_routers,
+              .has_routers = true});
 }
 
 constexpr SearchedAlgorithm breadth_first_row(Collective collective, const char* summary) {
-  return {.name = "breadth-first",
-          .collective = collective,
-          .searcher = breadth_first,
-          .needs_commutative =
-              collective == Collective::kReduce || collective == Collective::kAllreduce,
-          .summary = summary,
-          .topologies = "at most 256 nodes of 16 links",
-          .applies = can_pack_one_root,
-          .own_links = true};
+  return row("breadth-first", collective, breadth_first, summary,
+             {.needs_commutative =
+                  collective == Collective::kReduce || collective == Collective::kAllreduce,
+              .topologies = "at most 256 nodes of 16 links",
+              .applies = can_pack_one_root,
+              .own_links = true});
 }
 
 }  // namespace

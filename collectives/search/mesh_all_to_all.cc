@@ -104,13 +104,10 @@ Result<Programs> mesh_balanced_all_to_all(Collective, const topology::Topology& 
 }  // namespace
 
 const SearchedAlgorithm kMeshBalancedRows[] = {
-    {.name = "mesh-balanced",
-     .collective = Collective::kAllToAll,
-     .searcher = mesh_balanced_all_to_all,
-     .summary = "permutations that load every row and column evenly, p <= 129: about N*max(p-1, "
-                "R*floor(C^2/4), C*floor(R^2/4)) steps",
-     .topologies = "mesh:RxC",
-     .applies = on_mesh},
+    row("mesh-balanced", Collective::kAllToAll, mesh_balanced_all_to_all,
+        "permutations that load every row and column evenly, p <= 129: about N*max(p-1, "
+        "R*floor(C^2/4), C*floor(R^2/4)) steps",
+        {.topologies = "mesh:RxC", .applies = on_mesh}),
 };
 
 }  // namespace espalier::searched

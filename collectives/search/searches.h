@@ -9,6 +9,14 @@
 
 namespace espalier::searched {
 
+// A row: the fields that each row has, and by their names in `rest` those that only some have.
+constexpr SearchedAlgorithm row(const char* name, Collective collective, Search* searcher,
+                                const char* summary, SearchedAlgorithm rest = {}) {
+  rest.name = name, rest.collective = collective;
+  rest.searcher = searcher, rest.summary = summary;
+  return rest;
+}
+
 extern const SearchedAlgorithm kDoubleFibonacciRows[2], kFractionalDirectRows[2],
     kFractionalMeshRows[2], kCrossbarRows[4], kMeshBalancedRows[1], kAllPortRows[3],
     kLeafOverlappedRows[1], kLeafSingleRows[1], kLeafFloodRows[1], kLeafMultinodeRows[1],

@@ -297,23 +297,19 @@ Result<Programs> time_expanded(Collective collective, const topology::Topology& 
 }  // namespace
 
 const SearchedAlgorithm kTimeExpandedRows[] = {
-    {.name = "time-expanded",
-     .collective = Collective::kAllgather,
-     .searcher = time_expanded,
-     .summary = "few steps for one block, by matchings step by step: S*N steps, S near "
-                "max(diameter, ceil((p-1)/lanes))",
-     .topologies = "at most 64 nodes of 16 links",
-     .applies = can_pack_all_roots,
-     .own_links = true},
-    {.name = "time-expanded",
-     .collective = Collective::kReduceScatter,
-     .searcher = time_expanded,
-     .needs_commutative = true,
-     .summary = "few steps for one block, by matchings step by step: S*N steps, S near "
-                "max(diameter, ceil((p-1)/lanes))",
-     .topologies = "at most 64 nodes of 16 links",
-     .applies = can_pack_all_roots,
-     .own_links = true},
+    row("time-expanded", Collective::kAllgather, time_expanded,
+        "few steps for one block, by matchings step by step: S*N steps, S near max(diameter, "
+        "ceil((p-1)/lanes))",
+        {.topologies = "at most 64 nodes of 16 links",
+         .applies = can_pack_all_roots,
+         .own_links = true}),
+    row("time-expanded", Collective::kReduceScatter, time_expanded,
+        "few steps for one block, by matchings step by step: S*N steps, S near max(diameter, "
+        "ceil((p-1)/lanes))",
+        {.needs_commutative = true,
+         .topologies = "at most 64 nodes of 16 links",
+         .applies = can_pack_all_roots,
+         .own_links = true}),
 };
 
 }  // namespace espalier::searched

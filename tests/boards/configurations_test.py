@@ -4,7 +4,7 @@
 configurations_test.py ROOT CXX...    CXX: the C++ compiler
 
 Fails if there are more than six, if limits.h accepts another one or a feature alone, and if a configuration is not built: the host's is
-that of build/, the small board's that of every board, and each other one has a row in tests/size/budgets.toml (option.NAME), which `size` or
+that of build/, the small board's that of every board, and each other one has a row in tests/size/budgets.toml (option.NAME), which
 `footprint` compiles. Prints the table of docs/boards.md.
 """
 import pathlib

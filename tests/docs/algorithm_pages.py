@@ -192,7 +192,7 @@ class Pages:
         words = Words(self.entries, index.read_text() if index.exists() else "")
         self.words, self.origin = words.of, words.origin
         self.sources = {}  # "file:function" by algorithm and collective, or "collective" if a function makes its rows
-        row = re.compile(r'\{\.name = "([\w-]+)",\s*\.collective = (?:Collective::k)?(\w+),\s*\.(?:generator|searcher) = (\w+)')
+        row = re.compile(r'\brow\(\s*"([\w-]+)",\s*(?:Collective::k)?(\w+),\s*(\w+)')
         for file in sorted(file for folder in ("algorithms", "search") for file in (self.root / "collectives" / folder).rglob("*.cc")):
             for name, collective, function in row.findall(file.read_text()):
                 named = re.sub("(?<=[a-z])(?=[A-Z])", "-", collective).lower()

@@ -17,7 +17,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "size"))
-import size_test  # noqa: E402
+import forbidden  # noqa: E402
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from processes import output_of  # noqa: E402
@@ -39,7 +39,7 @@ def complaints_about(archive, args):
         if len(parts) >= 2 and not line.endswith(":"):
             (undefined if parts[1] in "Uw" else defined).add(parts[0])
     found = [f"symbol: {name} is in the archive" for name in sorted(defined | undefined)
-             if size_test.FORBIDDEN.match(name) or CXX.match(name) and not (name in defined and HEADERS.match(name))]
+             if forbidden.FORBIDDEN.match(name) or CXX.match(name) and not (name in defined and HEADERS.match(name))]
     for name in sorted(undefined - defined - MEMORY):
         if not COMPILER.match(name) and not any(re.fullmatch(pattern, name) for pattern in args.allow):
             found.append(f"symbol: {name} is undefined")

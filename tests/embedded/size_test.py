@@ -16,13 +16,12 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "size"))
 import firmware  # noqa: E402
-import size_test  # noqa: E402
+import forbidden  # noqa: E402
 import stack  # noqa: E402
 import toolchain  # noqa: E402
 
 BUDGETS, PAGE = HERE / "budgets.toml", HERE.parents[1] / "docs/firmware_in_c.md"
 TABLE = "| --- |" + " ---: |" * 9 + "\n"
-MESSAGE_DEPTH = 3  # of the schema: Program > Action > Place
 TYPES = {"node": "espalier_node", "program": "espalier::DecodedProgram",
          "link": "char[sizeof(espalier::SerialWire) + sizeof(espalier::embedded::CallerCarrier)]"}
 STACKS = {"init": r"espalier_node_init", "start": r"espalier_node_start", "poll": r"espalier_node_poll",
@@ -32,13 +31,8 @@ STACKS = {"init": r"espalier_node_init", "start": r"espalier_node_start", "poll"
 def measure(build, complaints):
     target = build.work / "probe.elf"
     rows = firmware.read_map(build.link(target), build.commands)
-    objects = sorted({item for _, _, _, item in rows if item in build.commands})
-    calls = firmware.CallGraph(build.compile_all(objects), target, complaints)
-    sections = toolchain.sections(target)
-    for name in (".data", ".init_array", ".fini_array"):
-        if sections.get(name, 0):
-            complaints.append(f"section: {name} is {sections[name]} bytes, and must be 0")
-    complaints += [f"symbol: {name} is in the linked program" for name, _, _, _ in toolchain.symbols(target) if size_test.FORBIDDEN.match(name)]
+    calls = firmware.CallGraph(build.compile_linked(rows), target, complaints)
+    complaints += forbidden.in_program(target)
     own = [size for kind, _, size, item in rows if kind in ("text", "rodata") and "probe" in item]
     found = {"flash": sum(size for kind, _, size, _ in rows if kind in ("text", "rodata")) - sum(own),
              "bss": sum(size for kind, _, size, item in rows if kind == "bss" and "probe" not in item)}
@@ -46,7 +40,7 @@ def measure(build, complaints):
     found |= {f"memory_{name}": size for name, size in zip(TYPES, sizes)}
     for name, pattern in STACKS.items():
         root = next(symbol for symbol, label in calls.graph.label.items() if re.search(rf"\b{pattern}\b", label))
-        found[f"stack_{name}"] = stack.deepest(calls.graph, root, MESSAGE_DEPTH, complaints)[0]
+        found[f"stack_{name}"] = stack.deepest(calls.graph, root, complaints)[0]
     return found
 
 

@@ -25,11 +25,12 @@ def run(words, folder):
 class Build:
     """A configured and built directory."""
 
-    def __init__(self, folder, elf, work):
+    def __init__(self, folder, elf, work, compiled=None):
         self.folder, self.elf, self.work = folder, elf.resolve().relative_to(folder.resolve()), work
         self.commands = {entry["output"]: entry for entry in json.loads((folder / "compile_commands.json").read_text())}
         last = run(["ninja", "-t", "commands", str(self.elf)], folder).strip().splitlines()[-1]
-        self.link_words, self.compiled = shlex.split(last), {}  # and objects with call graphs
+        self.link_words, self.compiled = shlex.split(last), compiled or {}  # and objects with call graphs
+        self.inputs = [item for item in self.commands if item.partition(".p/")[0] in self.link_words]  # its objects, and those of its archives
         toolchain.PREFIX = next(word[:-3] for word in self.link_words if word.endswith(("-g++", "-gcc")))
         work.mkdir(parents=True, exist_ok=True)
 
@@ -37,6 +38,10 @@ class Build:
         """The value of a -D of include/espalier/internal/base/limits.h."""
         words = {word for entry in self.commands.values() for word in shlex.split(entry["command"])}
         return next(int(word.split("=")[1]) for word in words if word.startswith(f"-DESPALIER_MAX_{name}="))
+
+    def libgcc(self):
+        """The archive of the compiler's own functions for this processor."""
+        return run([self.link_words[0], *(word for word in self.link_words if word.startswith("-m")), "-print-libgcc-file-name"], self.folder).strip()
 
     def board(self):
         """The name of the board."""
@@ -68,13 +73,15 @@ class Build:
         found = {symbol: size for symbol, _, size, _ in toolchain.symbols(self.compile(like, self.work / f"sizes_{name}.o", source))}
         return [found[f"size_{at}"] for at in range(len(types))]
 
-    def compile_all(self, objects):
-        """Each of the objects anew, with its call graph: object -> path."""
+    def compile_linked(self, rows):
+        """Each object of these rows of read_map() anew, with its call graph, unless it is compiled: object -> path."""
         def one(item):
             return item, self.compile(item, self.work / (re.sub(r"[/.]+", "_", item) + ".o"))
 
+        objects = sorted({item for _, _, _, item in rows if item in self.commands})
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            return dict(pool.map(one, objects))
+            self.compiled.update(pool.map(one, (item for item in objects if item not in self.compiled)))
+        return {item: self.compiled[item] for item in objects}
 
 
 def read_map(text, commands):

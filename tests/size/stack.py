@@ -1,7 +1,11 @@
 """The deepest stack that a linked program can need, from the compiler's call graphs."""
+import functools
+import pathlib
 import re
 
 import toolchain
+
+SCHEMA = pathlib.Path(__file__).parents[2] / "proto/schedule.proto"
 
 # May call itself: nanopb follows the schema's messages inside messages.
 NESTING = re.compile(r"^(pb_|decode_|encode_)")
@@ -21,9 +25,9 @@ INDIRECT = [
     (r"^(pb_read|buf_)", r"^buf_read$"),
     (r"^(pb_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$|^bool espalier_program_table\("),
     # The machine and the bare node's server call their endpoints, the machine the operator's function.
-    (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"MailboxEndpoint::|(Serial|Wired)Endpoint::(poll|post_\w+|prepare|now|release)\("),
+    (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"(Serial|Wired)Endpoint::(poll|post_\w+|prepare|now|release)\("),
     (r"espalier::(Machine|FailureDetector|EventLog)::",
-     r"MailboxEndpoint::(?!poll)|(Serial|Wired)Endpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|espalier::Endpoint::release_regions\(|"
+     r"(Serial|Wired)Endpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|espalier::Endpoint::release_regions\(|"
      r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     (r"^void espalier::combine\(", r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     # The serial port and its links: the carrier, the clock, and the owner of the links.
@@ -40,8 +44,8 @@ INDIRECT = [
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::(\{anonymous\}::)?\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, the board's counter, and the board to judge an image; the image check calls the verifier of signatures.
-    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::|load_first\(|bare::.*::accept\("),
-    (r"espalier::(Slots::|StartCounter::|whole_flash)", r"(BoardFlash|EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::"),
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"(EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::|bare::.*::accept\("),
+    (r"espalier::(Slots::|StartCounter::|whole_flash)", r"(EmulatedFlash|PageFlash|CfiFlash|OneTimeCounter)::"),
     (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
@@ -141,13 +145,27 @@ def components(graph, root):
     return result
 
 
-def deepest(graph, root, depth, complaints):
+@functools.cache
+def message_depth():
+    """How deep messages nest in the schema: Program > Action > Place is 3."""
+    fields = {name: set(re.findall(r"^\s*(?:repeated\s+)?(\w+)\s+\w+\s*=", body, re.M))
+              for name, body in re.findall(r"^message (\w+) \{(.*?)^\}", SCHEMA.read_text(), re.M | re.S)}
+
+    def depth(name, above):
+        if name in above:
+            raise SystemExit(f"size: message {name} contains itself: nothing bounds the decoder's stack")
+        return 1 + max((depth(field, above | {name}) for field in fields[name] if field in fields), default=0)
+
+    return max(depth(name, frozenset()) for name in fields)
+
+
+def deepest(graph, root, complaints):
     """(bytes, path of (name, times)) of the deepest chain of calls from root. nanopb's functions that call each other count
-    `depth` times, as often as the schema nests messages; others as RECURSION says."""
-    return all_deepest(graph, root, depth, complaints)[root]
+    as often as the schema nests messages (message_depth()); others as RECURSION says."""
+    return all_deepest(graph, root, complaints)[root]
 
 
-def all_deepest(graph, root, depth, complaints):
+def all_deepest(graph, root, complaints):
     """The same of each function that root reaches, by name."""
     best = {}
     for part in components(graph, root):
@@ -157,7 +175,7 @@ def all_deepest(graph, root, depth, complaints):
             known = [times for pattern, times in RECURSION if all(re.search(pattern, label) for label in labels)]
             if not known and not all(NESTING.search(label) for label in labels):
                 complaints.append(f"stack: nothing bounds the recursion of {', '.join(labels)}")
-        times = (known or [depth])[0] if cyclic else 1
+        times = (known or [message_depth()])[0] if cyclic else 1
         own = times * sum(graph.frame.get(name, 0) for name in part)
         below = [best[callee] for name in part for callee in graph.calls.get(name, ()) if callee not in part]
         size, path = max(below, default=(0, []))

@@ -1,18 +1,10 @@
 """Runs the bare-metal compiler and reads its output. Python's standard library only."""
-import concurrent.futures
 import functools
 import os
-import pathlib
 import re
 import subprocess
 
 PREFIX = "arm-none-eabi-"  # firmware.Build sets that of its compiler
-CPU = ["-mcpu=cortex-m3", "-mthumb"]
-COMMON = CPU + ["-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", "-Wall", "-Wextra",
-                "-Werror", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fno-tree-loop-distribute-patterns",
-                "-fcallgraph-info=su"]
-CXX = ["-std=c++20", "-fno-exceptions", "-fno-rtti"]
-UNGUARDED = ["-fno-threadsafe-statics"]
 
 
 def run(command):
@@ -21,30 +13,6 @@ def run(command):
     if done.returncode != 0:
         raise SystemExit(f"size: {' '.join(str(word) for word in command)}\n{done.stdout}{done.stderr}")
     return done.stdout
-
-
-def compile_all(sources, options, folder):
-    """Objects of `sources`, (path, extra flags) each, in `folder`; their call graphs (.ci) beside them."""
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def one(source):
-        path, extra = source
-        name = "_".join(pathlib.Path(path).parts[-2:])
-        target = folder / f"{name}.o"
-        if str(path).endswith(".c"):
-            command = [PREFIX + "gcc", "-std=c11"]
-        else:
-            command = [PREFIX + "g++", *CXX, *UNGUARDED]
-        run(command + COMMON + options + extra + ["-c", path, "-o", target])
-        return target
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        return list(pool.map(one, sources))
-
-
-def link(objects, script, target, extra=()):
-    run([PREFIX + "g++", *CPU, "-nostdlib", "-Wl,--gc-sections", f"-T{script}", "-Wl,--no-warn-rwx-segments",
-         *extra, *objects, "-lgcc", "-o", target])
 
 
 # The budgets and the pages are of what this major version of GCC makes. What another makes may take a tenth more, or 16 bytes, and has no rows of
@@ -62,11 +30,6 @@ def allowed(budget):
     return budget if budget <= 0 or is_budget_compiler() else max(budget * 11 // 10, budget + 16)
 
 
-@functools.cache
-def library(name):
-    return run([PREFIX + "gcc", *CPU, f"-print-file-name={name}"]).strip()
-
-
 @functools.cache  # of objects, asked again for each program that they are linked into
 def symbols(file):
     """[(name, type letter, size, address)] of a file or an archive's members, which does not change any more."""
@@ -77,6 +40,11 @@ def symbols(file):
             address, size = (int(parts[i], 16) if len(parts) > i else 0 for i in (2, 3))
             found.append((parts[0], parts[1], size, address))
     return found
+
+
+def defined_in(files):
+    """Names of global symbols that these objects or archives define."""
+    return {name for item in files for name, kind, _, _ in symbols(item) if kind.isupper() and kind != "U"}
 
 
 def sections(elf):

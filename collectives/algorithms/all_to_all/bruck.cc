@@ -138,10 +138,8 @@ Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me
 }  // namespace
 
 const Algorithm kBruckRows[] = {
-    {.name = "bruck",
-     .collective = Collective::kAllToAll,
-     .generator = bruck_all_to_all,
-     .summary = "one block, parts travel together, at most 26 ranks: ceil(log2 p)+1 steps"},
+    row("bruck", Collective::kAllToAll, bruck_all_to_all,
+        "one block, parts travel together, at most 26 ranks: ceil(log2 p)+1 steps"),
 };
 
 }  // namespace espalier

@@ -454,46 +454,33 @@ Status write(const CollectiveParameters& parameters, const LeafNode& node, std::
   return exchange.finish();
 }
 
-Status total_exchange(const CollectiveParameters& parameters, std::uint32_t me, bool serial,
-                      Program& out) {
+template <bool kSerial>
+Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                       Program& out) {
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status == Status::kOk) status = check_size(parameters, node);
   if (status != Status::kOk) return status;
-  status = write(parameters, node, me, serial, 0, out);
+  status = write(parameters, node, me, kSerial, 0, out);
   // The fewest actions for which the tables are large enough.
   for (std::uint32_t unrolled = 1; status == Status::kTooLarge && can_unroll(node, unrolled);
        ++unrolled) {
-    status = write(parameters, node, me, serial, unrolled, out);
+    status = write(parameters, node, me, kSerial, unrolled, out);
   }
   return status;
-}
-
-Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
-                       Program& out) {
-  return total_exchange(parameters, me, false, out);
-}
-
-Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Collective,
-                              Program& out) {
-  return total_exchange(parameters, me, true, out);
 }
 
 }  // namespace
 
 const Algorithm kLeafAllToAllRows[] = {
-    {.name = "leaf",
-     .collective = Collective::kAllToAll,
-     .generator = leaf_all_to_all,
-     .summary = "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most "
-                "k c_(i-1) lanes used",
-     .where = Where::kFatTree},
-    {.name = "leaf-serial",
-     .collective = Collective::kAllToAll,
-     .generator = leaf_serial_all_to_all,
-     .summary = "level after level, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + h^2 steps, "
-                "at most k c_(i-1) lanes used",
-     .where = Where::kFatTree},
+    row("leaf", Collective::kAllToAll, leaf_all_to_all<false>,
+        "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most k "
+        "c_(i-1) lanes used",
+        {.where = Where::kFatTree}),
+    row("leaf-serial", Collective::kAllToAll, leaf_all_to_all<true>,
+        "level after level, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + h^2 steps, at most "
+        "k c_(i-1) lanes used",
+        {.where = Where::kFatTree}),
 };
 
 }  // namespace espalier

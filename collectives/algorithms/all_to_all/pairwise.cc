@@ -45,10 +45,8 @@ Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t
 }  // namespace
 
 const Algorithm kPairwiseRows[] = {
-    {.name = "pairwise",
-     .collective = Collective::kAllToAll,
-     .generator = pairwise_all_to_all,
-     .summary = "exchange with every other rank in turn: (p-1)N steps"},
+    row("pairwise", Collective::kAllToAll, pairwise_all_to_all,
+        "exchange with every other rank in turn: (p-1)N steps"),
 };
 
 }  // namespace espalier

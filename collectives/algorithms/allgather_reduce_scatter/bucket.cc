@@ -202,24 +202,21 @@ class Bucket {
   std::uint32_t count_ = 0, stride_ = 1;
 };
 
-struct Variant {
-  Collective collective;
-  bool both;  // directions
-};
-
-Status generate_rings(const CollectiveParameters& parameters, std::uint32_t me,
-                      const Variant& variant, Program& out) {
+// kBoth: directions.
+template <bool kBoth>
+Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
+                       Collective collective, Program& out) {
   Builder builder(out);
-  const bool reduces = variant.collective != Collective::kAllgather;
+  const bool reduces = collective != Collective::kAllgather;
   const std::uint32_t p = parameters.ranks;
   const Status status =
       builder.begin(parameters, me,
-                    {.collective = variant.collective,
-                     .algorithm = variant.both ? "bidirectional-bucket" : "bucket",
+                    {.collective = collective,
+                     .algorithm = kBoth ? "bidirectional-bucket" : "bucket",
                      .segments = p,
                      .one_block = true,
                      .needs_commutative = reduces && p > 1,
-                     .port_model = variant.both ? PortModel::kMultiport : PortModel::kOnePortDuplex,
+                     .port_model = kBoth ? PortModel::kMultiport : PortModel::kOnePortDuplex,
                      .contention = ContentionGuarantee::kSlot});
   if (status != Status::kOk) return status;
   const std::uint32_t plane[] = {parameters.rows, parameters.columns};
@@ -228,71 +225,40 @@ Status generate_rings(const CollectiveParameters& parameters, std::uint32_t me,
   std::uint64_t ranks = dimensions == 0 || dimensions > kMaxGridDimensions ? 0 : 1, parts = 1;
   for (std::uint32_t d = 0; ranks > 0 && d < dimensions; ++d) ranks *= sizes[d];
   for (std::uint32_t d = 1; d < dimensions; ++d) parts *= sizes[d];
-  if (ranks != p || (variant.both && !parameters.wraps) || parts > kMaxParts)
+  if (ranks != p || (kBoth && !parameters.wraps) || parts > kMaxParts)
     return builder.refuse(ranks == p && parts > kMaxParts ? Status::kTooLarge
                                                           : Status::kUnsupported);
   if (p == 1) return builder.finish_alone();
-  Bucket bucket(builder, me, variant.both);
+  Bucket bucket(builder, me, kBoth);
   for (std::uint32_t d = dimensions; d-- > 0;) bucket.add_dimension(sizes[d]);
-  const bool is_allreduce = variant.collective == Collective::kAllreduce;
+  const bool is_allreduce = collective == Collective::kAllreduce;
   if (reduces) bucket.add_reduce_scatter(is_allreduce ? Buffer::kOutput : Buffer::kScratch);
   if (!reduces) bucket.add_allgather(Buffer::kInput);
   if (is_allreduce) bucket.add_allgather(Buffer::kOutput);
-  return builder.finish(variant.both ? 1 : static_cast<std::int32_t>(log2_ceil(p)), 0);
-}
-
-Status generate_bucket(const CollectiveParameters& parameters, std::uint32_t me,
-                       Collective collective, Program& out) {
-  return generate_rings(parameters, me, {collective, false}, out);
-}
-
-Status generate_bidirectional_bucket(const CollectiveParameters& parameters, std::uint32_t me,
-                                     Collective collective, Program& out) {
-  return generate_rings(parameters, me, {collective, true}, out);
+  return builder.finish(kBoth ? 1 : static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
 
 }  // namespace
 
 const Algorithm kBucketRows[] = {
-    {.name = "bucket",
-     .collective = Collective::kAllgather,
-     .generator = generate_bucket,
-     .summary =
-         "one block per rank, rings along each dimension, the last first: sum of (n_i - 1) steps",
-     .where = Where::kGrid},
-    {.name = "bucket",
-     .collective = Collective::kReduceScatter,
-     .generator = generate_bucket,
-     .needs_commutative = true,
-     .summary =
-         "one block per rank, rings along each dimension, the first first: sum of (n_i - 1) steps",
-     .where = Where::kGrid},
-    {.name = "bucket",
-     .collective = Collective::kAllreduce,
-     .generator = generate_bucket,
-     .needs_commutative = true,
-     .summary =
-         "one block per rank, reduce-scatter, then allgather by bucket: 2 * sum of (n_i - 1) steps",
-     .where = Where::kGrid},
-    {.name = "bidirectional-bucket",
-     .collective = Collective::kAllgather,
-     .generator = generate_bidirectional_bucket,
-     .summary = "one block per rank, rings in both directions of each dimension: sum of "
-                "floor(n_i/2) steps",
-     .where = Where::kTorus},
-    {.name = "bidirectional-bucket",
-     .collective = Collective::kReduceScatter,
-     .generator = generate_bidirectional_bucket,
-     .needs_commutative = true,
-     .summary = "one block per rank, rings in both directions of each dimension: sum of "
-                "floor(n_i/2) steps",
-     .where = Where::kTorus},
-    {.name = "bidirectional-bucket",
-     .collective = Collective::kAllreduce,
-     .generator = generate_bidirectional_bucket,
-     .needs_commutative = true,
-     .summary = "one block per rank, reduce-scatter, then allgather: 2 * sum of floor(n_i/2) steps",
-     .where = Where::kTorus},
+    row("bucket", Collective::kAllgather, generate_bucket<false>,
+        "one block per rank, rings along each dimension, the last first: sum of (n_i - 1) steps",
+        {.where = Where::kGrid}),
+    row("bucket", Collective::kReduceScatter, generate_bucket<false>,
+        "one block per rank, rings along each dimension, the first first: sum of (n_i - 1) steps",
+        {.needs_commutative = true, .where = Where::kGrid}),
+    row("bucket", Collective::kAllreduce, generate_bucket<false>,
+        "one block per rank, reduce-scatter, then allgather by bucket: 2 * sum of (n_i - 1) steps",
+        {.needs_commutative = true, .where = Where::kGrid}),
+    row("bidirectional-bucket", Collective::kAllgather, generate_bucket<true>,
+        "one block per rank, rings in both directions of each dimension: sum of floor(n_i/2) steps",
+        {.where = Where::kTorus}),
+    row("bidirectional-bucket", Collective::kReduceScatter, generate_bucket<true>,
+        "one block per rank, rings in both directions of each dimension: sum of floor(n_i/2) steps",
+        {.needs_commutative = true, .where = Where::kTorus}),
+    row("bidirectional-bucket", Collective::kAllreduce, generate_bucket<true>,
+        "one block per rank, reduce-scatter, then allgather: 2 * sum of floor(n_i/2) steps",
+        {.needs_commutative = true, .where = Where::kTorus}),
 };
 
 }  // namespace espalier

@@ -227,26 +227,17 @@ Status bruck_allgather(const CollectiveParameters& parameters, std::uint32_t me,
 }  // namespace
 
 const Algorithm kCirculantRows[] = {
-    {.name = "circulant",
-     .collective = Collective::kAllreduce,
-     .generator = generate_circulant,
-     .needs_commutative = true,
-     .summary = "circulant graph, reduce-scatter, then allgather: 2*ceil(log2 p)+1 steps (p <= 3: "
-                "one less), p <= 2^11"},
-    {.name = "circulant",
-     .collective = Collective::kAllgather,
-     .generator = generate_circulant,
-     .summary = "circulant graph, parts travel together: ceil(log2 p) steps, p <= 2^15"},
-    {.name = "bruck",
-     .collective = Collective::kAllgather,
-     .generator = bruck_allgather,
-     .summary = "parts travel together, twice as far each step: ceil(log2 p) steps, p <= 2^15"},
-    {.name = "circulant",
-     .collective = Collective::kReduceScatter,
-     .generator = generate_circulant,
-     .needs_commutative = true,
-     .summary = "circulant graph, sums travel together: ceil(log2 p)+1 steps (p <= 3: one less), p "
-                "<= 2^12"},
+    row("circulant", Collective::kAllreduce, generate_circulant,
+        "circulant graph, reduce-scatter, then allgather: 2*ceil(log2 p)+1 steps (p <= 3: one "
+        "less), p <= 2^11",
+        {.needs_commutative = true}),
+    row("circulant", Collective::kAllgather, generate_circulant,
+        "circulant graph, parts travel together: ceil(log2 p) steps, p <= 2^15"),
+    row("bruck", Collective::kAllgather, bruck_allgather,
+        "parts travel together, twice as far each step: ceil(log2 p) steps, p <= 2^15"),
+    row("circulant", Collective::kReduceScatter, generate_circulant,
+        "circulant graph, sums travel together: ceil(log2 p)+1 steps (p <= 3: one less), p <= 2^12",
+        {.needs_commutative = true}),
 };
 
 }  // namespace espalier

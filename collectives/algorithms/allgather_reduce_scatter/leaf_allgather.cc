@@ -298,11 +298,9 @@ Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, 
 }  // namespace
 
 const Algorithm kLeafAllgatherRows[] = {
-    {.name = "leaf",
-     .collective = Collective::kAllgather,
-     .generator = leaf_allgather,
-     .summary = "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p",
-     .where = Where::kFatTree},
+    row("leaf", Collective::kAllgather, leaf_allgather,
+        "multiport, without queues: (p-1)N+1 steps; pN+1 for k = 2 < p",
+        {.where = Where::kFatTree}),
 };
 
 }  // namespace espalier

@@ -160,24 +160,15 @@ Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
 }  // namespace
 
 const Algorithm kRingRows[] = {
-    {.name = "ring",
-     .collective = Collective::kAllgather,
-     .generator = generate_ring,
-     .summary = "every part round the ring: (p-1)N steps"},
-    {.name = "ring",
-     .collective = Collective::kReduceScatter,
-     .generator = generate_ring,
-     .needs_commutative = true,
-     .summary = "every part's sum round the ring to its owner: (p-1)N steps"},
+    row("ring", Collective::kAllgather, generate_ring, "every part round the ring: (p-1)N steps"),
+    row("ring", Collective::kReduceScatter, generate_ring,
+        "every part's sum round the ring to its owner: (p-1)N steps", {.needs_commutative = true}),
 };
 
 const Algorithm kRingAllreduceRows[] = {
-    {.name = "ring",
-     .collective = Collective::kAllreduce,
-     .generator = generate_ring,
-     .needs_commutative = true,
-     .summary = "reduce-scatter, then allgather by ring: 2(p-1)N steps",
-     .is_chain = true},
+    row("ring", Collective::kAllreduce, generate_ring,
+        "reduce-scatter, then allgather by ring: 2(p-1)N steps",
+        {.needs_commutative = true, .is_chain = true}),
 };
 
 }  // namespace espalier

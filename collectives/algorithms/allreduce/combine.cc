@@ -245,12 +245,9 @@ Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t m
 }  // namespace
 
 const Algorithm kCombineRows[] = {
-    {.name = "combine",
-     .collective = Collective::kAllreduce,
-     .generator = combine_allreduce,
-     .needs_commutative = true,
-     .summary = "one block in the postal model, --lambda L/S: T_lambda(p) ticks for integer lambda",
-     .takes_lambda = true},
+    row("combine", Collective::kAllreduce, combine_allreduce,
+        "one block in the postal model, --lambda L/S: T_lambda(p) ticks for integer lambda",
+        {.needs_commutative = true, .takes_lambda = true}),
 };
 
 }  // namespace espalier

@@ -78,10 +78,8 @@ Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t
 }  // namespace
 
 const Algorithm kDualRootRows[] = {
-    {.name = "dual-root",
-     .collective = Collective::kAllreduce,
-     .generator = dual_root_allreduce,
-     .summary = "up and down two binary trees at once: at most 4*floor(log2((p+1)/2))+3N-2 steps"},
+    row("dual-root", Collective::kAllreduce, dual_root_allreduce,
+        "up and down two binary trees at once: at most 4*floor(log2((p+1)/2))+3N-2 steps"),
 };
 
 }  // namespace espalier

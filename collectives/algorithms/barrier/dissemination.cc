@@ -61,10 +61,8 @@ Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32
 }  // namespace
 
 const Algorithm kDisseminationRows[] = {
-    {.name = "dissemination",
-     .collective = Collective::kBarrier,
-     .generator = dissemination_barrier,
-     .summary = "each step tells a rank twice as far: ceil(log2 p) steps"},
+    row("dissemination", Collective::kBarrier, dissemination_barrier,
+        "each step tells a rank twice as far: ceil(log2 p) steps"),
 };
 
 }  // namespace espalier

@@ -118,19 +118,14 @@ Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32
 }  // namespace
 
 const Algorithm kAlphaTreeRows[] = {
-    {.name = "alpha-tree",
-     .collective = Collective::kBroadcast,
-     .generator = alpha_tree_broadcast,
-     .summary = "one block in the postal model, --lambda L/S; a sender keeps the share --ratio of "
-                "its ranks: at least T_lambda(p) ticks",
-     .takes_lambda = true,
-     .takes_ratio = true},
-    {.name = "alpha-table",
-     .collective = Collective::kBroadcast,
-     .generator = alpha_table_broadcast,
-     .summary = "one block in the postal model, --lambda L/S; the share that is kept by a table: "
-                "T_lambda(p) ticks",
-     .takes_lambda = true},
+    row("alpha-tree", Collective::kBroadcast, alpha_tree_broadcast,
+        "one block in the postal model, --lambda L/S; a sender keeps the share --ratio of its "
+        "ranks: at least T_lambda(p) ticks",
+        {.takes_lambda = true, .takes_ratio = true}),
+    row("alpha-table", Collective::kBroadcast, alpha_table_broadcast,
+        "one block in the postal model, --lambda L/S; the share that is kept by a table: "
+        "T_lambda(p) ticks",
+        {.takes_lambda = true}),
 };
 
 }  // namespace espalier

@@ -181,15 +181,11 @@ Status binary_reduce(const CollectiveParameters& parameters, std::uint32_t me, C
 }  // namespace
 
 const Algorithm kBinaryRows[] = {
-    {.name = "binary",
-     .collective = Collective::kBroadcast,
-     .generator = binary_broadcast,
-     .summary = "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"},
-    {.name = "binary",
-     .collective = Collective::kReduce,
-     .generator = binary_reduce,
-     .needs_commutative = true,
-     .summary = "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"},
+    row("binary", Collective::kBroadcast, binary_broadcast,
+        "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"),
+    row("binary", Collective::kReduce, binary_reduce,
+        "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)",
+        {.needs_commutative = true}),
 };
 
 }  // namespace espalier

@@ -42,10 +42,8 @@ Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t 
 }  // namespace
 
 const Algorithm kBinomialRows[] = {
-    {.name = "binomial",
-     .collective = Collective::kBroadcast,
-     .generator = binomial_broadcast,
-     .summary = "one block down a binomial tree: ceil(log2 p) steps"},
+    row("binomial", Collective::kBroadcast, binomial_broadcast,
+        "one block down a binomial tree: ceil(log2 p) steps"),
 };
 
 }  // namespace espalier

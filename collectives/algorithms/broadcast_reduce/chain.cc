@@ -108,22 +108,12 @@ Status generate_chain(const CollectiveParameters& parameters, std::uint32_t me,
 }  // namespace
 
 const Algorithm kChainRows[] = {
-    {.name = "chain",
-     .collective = Collective::kBroadcast,
-     .generator = generate_chain,
-     .summary = "one pipeline through all ranks: p-2+N steps",
-     .is_chain = true},
-    {.name = "chain",
-     .collective = Collective::kReduce,
-     .generator = generate_chain,
-     .needs_commutative = true,
-     .summary = "one pipeline through all ranks: p-2+N steps",
-     .is_chain = true},
-    {.name = "chain",
-     .collective = Collective::kAllreduce,
-     .generator = generate_chain,
-     .summary = "reduce, then broadcast by chain: 2(p-2+N) steps",
-     .is_chain = true},
+    row("chain", Collective::kBroadcast, generate_chain,
+        "one pipeline through all ranks: p-2+N steps", {.is_chain = true}),
+    row("chain", Collective::kReduce, generate_chain, "one pipeline through all ranks: p-2+N steps",
+        {.needs_commutative = true, .is_chain = true}),
+    row("chain", Collective::kAllreduce, generate_chain,
+        "reduce, then broadcast by chain: 2(p-2+N) steps", {.is_chain = true}),
 };
 
 }  // namespace espalier

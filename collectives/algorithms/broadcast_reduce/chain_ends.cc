@@ -93,10 +93,8 @@ Status chain_ends_reduce(const CollectiveParameters& parameters, std::uint32_t m
 }  // namespace
 
 const Algorithm kChainEndsRows[] = {
-    {.name = "chain-ends",
-     .collective = Collective::kReduce,
-     .generator = chain_ends_reduce,
-     .summary = "pipelines from both ends to the root: at most max(root, p-1-root)+2N-1 steps"},
+    row("chain-ends", Collective::kReduce, chain_ends_reduce,
+        "pipelines from both ends to the root: at most max(root, p-1-root)+2N-1 steps"),
 };
 
 }  // namespace espalier

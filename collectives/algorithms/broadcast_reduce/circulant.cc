@@ -259,15 +259,11 @@ Status generate_circulant_tree(const CollectiveParameters& parameters, std::uint
 }  // namespace
 
 const Algorithm kCirculantTreeRows[] = {
-    {.name = "circulant",
-     .collective = Collective::kBroadcast,
-     .generator = generate_circulant_tree,
-     .summary = "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^20"},
-    {.name = "circulant",
-     .collective = Collective::kReduce,
-     .generator = generate_circulant_tree,
-     .needs_commutative = true,
-     .summary = "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^12"},
+    row("circulant", Collective::kBroadcast, generate_circulant_tree,
+        "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^20"),
+    row("circulant", Collective::kReduce, generate_circulant_tree,
+        "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^12",
+        {.needs_commutative = true}),
 };
 
 }  // namespace espalier

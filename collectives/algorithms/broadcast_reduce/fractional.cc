@@ -174,19 +174,12 @@ Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t
 }  // namespace
 
 const Algorithm kFractionalRows[] = {
-    {.name = "fractional",
-     .collective = Collective::kBroadcast,
-     .generator = generate_fractional,
-     .summary =
-         "a pipelined fractional tree, --run-length r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
-     .max_run_length = kMaxRunLength},
-    {.name = "fractional",
-     .collective = Collective::kReduce,
-     .generator = generate_fractional,
-     .needs_commutative = true,
-     .summary =
-         "a pipelined fractional tree, --run-length r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
-     .max_run_length = kMaxReduceRunLength},
+    row("fractional", Collective::kBroadcast, generate_fractional,
+        "a pipelined fractional tree, --run-length r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
+        {.max_run_length = kMaxRunLength}),
+    row("fractional", Collective::kReduce, generate_fractional,
+        "a pipelined fractional tree, --run-length r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
+        {.needs_commutative = true, .max_run_length = kMaxReduceRunLength}),
 };
 
 }  // namespace espalier

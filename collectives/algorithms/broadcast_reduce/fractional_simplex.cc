@@ -270,17 +270,12 @@ Status generate_fractional_simplex(const CollectiveParameters& parameters, std::
 }  // namespace
 
 const Algorithm kFractionalSimplexRows[] = {
-    {.name = "fractional-simplex",
-     .collective = Collective::kBroadcast,
-     .generator = generate_fractional_simplex,
-     .summary = "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
-     .max_run_length = kMaxSimplexRunLength},
-    {.name = "fractional-simplex",
-     .collective = Collective::kReduce,
-     .generator = generate_fractional_simplex,
-     .needs_commutative = true,
-     .summary = "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
-     .max_run_length = kMaxSimplexReduceRunLength},
+    row("fractional-simplex", Collective::kBroadcast, generate_fractional_simplex,
+        "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
+        {.max_run_length = kMaxSimplexRunLength}),
+    row("fractional-simplex", Collective::kReduce, generate_fractional_simplex,
+        "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
+        {.needs_commutative = true, .max_run_length = kMaxSimplexReduceRunLength}),
 };
 
 }  // namespace espalier

@@ -131,24 +131,16 @@ Status generate_knomial(const CollectiveParameters& parameters, std::uint32_t me
 }  // namespace
 
 const Algorithm kKnomialRows[] = {
-    {.name = "knomial",
-     .collective = Collective::kBroadcast,
-     .generator = generate_knomial,
-     .summary = "one block down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, "
-                "or (k-2)S+L ticks",
-     .takes_lambda = true,
-     .takes_radix = true},
-    {.name = "binomial",
-     .collective = Collective::kReduce,
-     .generator = binomial_reduce,
-     .summary = "one block up a binomial tree, ordered: ceil(log2 p) steps"},
-    {.name = "knomial",
-     .collective = Collective::kReduce,
-     .generator = generate_knomial,
-     .summary = "one block up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
-                "(k-2)S+L ticks",
-     .takes_lambda = true,
-     .takes_radix = true},
+    row("knomial", Collective::kBroadcast, generate_knomial,
+        "one block down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
+        "(k-2)S+L ticks",
+        {.takes_lambda = true, .takes_radix = true}),
+    row("binomial", Collective::kReduce, binomial_reduce,
+        "one block up a binomial tree, ordered: ceil(log2 p) steps"),
+    row("knomial", Collective::kReduce, generate_knomial,
+        "one block up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
+        "(k-2)S+L ticks",
+        {.takes_lambda = true, .takes_radix = true}),
 };
 
 }  // namespace espalier

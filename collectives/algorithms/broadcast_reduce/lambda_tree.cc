@@ -54,11 +54,8 @@ Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32
 }  // namespace
 
 const Algorithm kLambdaTreeRows[] = {
-    {.name = "lambda-tree",
-     .collective = Collective::kBroadcast,
-     .generator = lambda_tree_broadcast,
-     .summary = "one block in the postal model, --lambda L/S: T_lambda(p) ticks",
-     .takes_lambda = true},
+    row("lambda-tree", Collective::kBroadcast, lambda_tree_broadcast,
+        "one block in the postal model, --lambda L/S: T_lambda(p) ticks", {.takes_lambda = true}),
 };
 
 }  // namespace espalier

@@ -69,8 +69,9 @@ void add_router(Builder& builder, const LeafNode& node, std::uint32_t root, std:
   }
 }
 
-Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool multiport,
-                 Program& out) {
+template <bool kMultiport>
+Status leaf_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
+                      Program& out) {
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status != Status::kOk) return status;
@@ -78,27 +79,27 @@ Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool 
   status =
       builder.begin(parameters, me,
                     {.collective = Collective::kBroadcast,
-                     .algorithm = multiport ? "leaf-multiport" : "leaf",
+                     .algorithm = kMultiport ? "leaf-multiport" : "leaf",
                      .nodes = leaf_tree_nodes(node),
-                     .port_model = multiport ? PortModel::kMultiport : PortModel::kSingleSend});
+                     .port_model = kMultiport ? PortModel::kMultiport : PortModel::kSingleSend});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
   const std::uint32_t meeting = node.meeting_level(parameters.root);
   const bool rising = meeting == node.level;
   std::uint32_t arrival = 2 * meeting - node.level - 1;
-  if (!rising && !multiport) arrival = turn_arrival(node, parameters.root);
+  if (!rising && !kMultiport) arrival = turn_arrival(node, parameters.root);
   if (me == parameters.root) {
     builder.send_by(0, builder.constant(0), builder.input(0), 0);
   } else if (node.level == 0) {
     builder.receive_by(arrival, builder.constant(0), builder.output(0));
   } else {
-    add_router(builder, node, parameters.root, arrival, multiport);
+    add_router(builder, node, parameters.root, arrival, kMultiport);
   }
   const auto h = static_cast<std::int32_t>(node.height);
   // Bounds. The furthest leaf is 2h hops away, over branches of all levels. A router of level l
   // below the root sends k_l messages per block, the root router k_h - 1, none before block 0 can
   // have arrived; a leaf is l hops away from it.
-  if (multiport) {
+  if (kMultiport) {
     std::uint32_t lanes = branch_lanes(parameters, 1);
     for (std::uint32_t level = 2; level <= node.height; ++level) {
       lanes = lanes < branch_lanes(parameters, level) ? lanes : branch_lanes(parameters, level);
@@ -113,29 +114,14 @@ Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool 
   return builder.finish(2 * h - 1, as_int(busiest_router(node)));
 }
 
-Status leaf_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Collective,
-                      Program& out) {
-  return broadcast(parameters, me, false, out);
-}
-
-Status leaf_multiport_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                Collective, Program& out) {
-  return broadcast(parameters, me, true, out);
-}
-
 }  // namespace
 
 const Algorithm kLeafBroadcastRows[] = {
-    {.name = "leaf",
-     .collective = Collective::kBroadcast,
-     .generator = leaf_broadcast,
-     .summary = "one send per node and step, parent first: (k+1)h-1 + k(N-1) steps",
-     .where = Where::kFatTree},
-    {.name = "leaf-multiport",
-     .collective = Collective::kBroadcast,
-     .generator = leaf_multiport_broadcast,
-     .summary = "routers send to all at once: 2h+N-1 steps",
-     .where = Where::kFatTree},
+    row("leaf", Collective::kBroadcast, leaf_broadcast<false>,
+        "one send per node and step, parent first: (k+1)h-1 + k(N-1) steps",
+        {.where = Where::kFatTree}),
+    row("leaf-multiport", Collective::kBroadcast, leaf_broadcast<true>,
+        "routers send to all at once: 2h+N-1 steps", {.where = Where::kFatTree}),
 };
 
 }  // namespace espalier

@@ -83,11 +83,8 @@ Status scatter_allgather_broadcast(const CollectiveParameters& parameters, std::
 }  // namespace
 
 const Algorithm kScatterAllgatherRows[] = {
-    {.name = "scatter-allgather",
-     .collective = Collective::kBroadcast,
-     .generator = scatter_allgather_broadcast,
-     .summary =
-         "p segments scattered by a binomial tree, then round the ring: ceil(log2 p)+p-1 steps"},
+    row("scatter-allgather", Collective::kBroadcast, scatter_allgather_broadcast,
+        "p segments scattered by a binomial tree, then round the ring: ceil(log2 p)+p-1 steps"),
 };
 
 }  // namespace espalier

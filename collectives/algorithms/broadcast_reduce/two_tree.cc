@@ -122,28 +122,29 @@ void add_pairs_reduce(Builder& builder, const Member& member, Pairing pairing, B
             [&](const TreesOfRank& rank_trees) { add_reduce(builder, rank_trees, own); });
 }
 
-Status generate_pair(const CollectiveParameters& parameters, std::uint32_t me,
-                     const char* algorithm, Collective collective, Pairing pairing, Program& out) {
+template <Pairing kPairing>
+Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
+                         Collective collective, Program& out) {
   const std::uint32_t p = parameters.ranks;
   const std::uint32_t root = collective == Collective::kAllreduce ? 0 : parameters.root;
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me,
       {.collective = collective,
-       .algorithm = algorithm,
+       .algorithm = kPairing == Pairing::kMirror ? "two-tree-mirror" : "two-tree",
        .segments = 2,
        .needs_commutative = collective == Collective::kReduce && root != 0 && root + 1 != p});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (pairing == Pairing::kMirror && p % 2 == 0) return builder.refuse(Status::kUnsupported);
+  if (kPairing == Pairing::kMirror && p % 2 == 0) return builder.refuse(Status::kUnsupported);
   const Member member{p, root, me};
   if (collective != Collective::kBroadcast) {
-    add_pairs_reduce(builder, member, pairing, Buffer::kInput);
+    add_pairs_reduce(builder, member, kPairing, Buffer::kInput);
   }
   if (collective == Collective::kBroadcast) {
-    add_pairs_broadcast(builder, member, pairing, Buffer::kInput);
+    add_pairs_broadcast(builder, member, kPairing, Buffer::kInput);
   } else if (collective == Collective::kAllreduce) {
-    add_pairs_broadcast(builder, member, pairing, Buffer::kOutput);
+    add_pairs_broadcast(builder, member, kPairing, Buffer::kOutput);
   }
   return builder.finish_one_port();
 }
@@ -158,51 +159,26 @@ void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own) {
   add_pairs_reduce(builder, member, Pairing::kShift, own);
 }
 
-namespace {
-
-Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
-                         Collective collective, Program& out) {
-  return generate_pair(parameters, me, "two-tree", collective, Pairing::kShift, out);
-}
-
-Status generate_two_tree_mirror(const CollectiveParameters& parameters, std::uint32_t me,
-                                Collective collective, Program& out) {
-  return generate_pair(parameters, me, "two-tree-mirror", collective, Pairing::kMirror, out);
-}
-
-}  // namespace
-
 const Algorithm kTwoTreeRows[] = {
-    {.name = "two-tree",
-     .collective = Collective::kBroadcast,
-     .generator = generate_two_tree,
-     .summary = "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
-    {.name = "two-tree",
-     .collective = Collective::kReduce,
-     .generator = generate_two_tree,
-     .needs_commutative = true,
-     .summary = "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
-    {.name = "two-tree",
-     .collective = Collective::kAllreduce,
-     .generator = generate_two_tree,
-     .summary = "reduce, then broadcast by two-tree: at most 4*ceil(log2(p+1))+4N-4 steps"},
+    row("two-tree", Collective::kBroadcast, generate_two_tree<Pairing::kShift>,
+        "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"),
+    row("two-tree", Collective::kReduce, generate_two_tree<Pairing::kShift>,
+        "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps",
+        {.needs_commutative = true}),
+    row("two-tree", Collective::kAllreduce, generate_two_tree<Pairing::kShift>,
+        "reduce, then broadcast by two-tree: at most 4*ceil(log2(p+1))+4N-4 steps"),
 };
 
 const Algorithm kTwoTreeMirrorBroadcastRows[] = {
-    {.name = "two-tree-mirror",
-     .collective = Collective::kBroadcast,
-     .generator = generate_two_tree_mirror,
-     .summary = "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps",
-     .needs_odd_ranks = true},
+    row("two-tree-mirror", Collective::kBroadcast, generate_two_tree<Pairing::kMirror>,
+        "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps",
+        {.needs_odd_ranks = true}),
 };
 
 const Algorithm kTwoTreeMirrorReduceRows[] = {
-    {.name = "two-tree-mirror",
-     .collective = Collective::kReduce,
-     .generator = generate_two_tree_mirror,
-     .needs_commutative = true,
-     .summary = "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps",
-     .needs_odd_ranks = true},
+    row("two-tree-mirror", Collective::kReduce, generate_two_tree<Pairing::kMirror>,
+        "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps",
+        {.needs_commutative = true, .needs_odd_ranks = true}),
 };
 
 }  // namespace espalier

@@ -214,19 +214,13 @@ Status generate_two_tree_simplex(const CollectiveParameters& parameters, std::ui
 }  // namespace
 
 const Algorithm kTwoTreeSimplexRows[] = {
-    {.name = "two-tree-simplex",
-     .collective = Collective::kBroadcast,
-     .generator = generate_two_tree_simplex,
-     .summary = "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"},
-    {.name = "two-tree-simplex",
-     .collective = Collective::kReduce,
-     .generator = generate_two_tree_simplex,
-     .needs_commutative = true,
-     .summary = "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"},
-    {.name = "two-tree-simplex",
-     .collective = Collective::kAllreduce,
-     .generator = generate_two_tree_simplex,
-     .summary = "reduce, then broadcast for simplex ports: at most 8*ceil(log2(p+1))+8N-8 steps"},
+    row("two-tree-simplex", Collective::kBroadcast, generate_two_tree_simplex,
+        "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"),
+    row("two-tree-simplex", Collective::kReduce, generate_two_tree_simplex,
+        "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps",
+        {.needs_commutative = true}),
+    row("two-tree-simplex", Collective::kAllreduce, generate_two_tree_simplex,
+        "reduce, then broadcast for simplex ports: at most 8*ceil(log2(p+1))+8N-8 steps"),
 };
 
 }  // namespace espalier

@@ -241,23 +241,15 @@ Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me
 }  // namespace
 
 const Algorithm kRecursiveHalvingRows[] = {
-    {.name = "recursive-halving",
-     .collective = Collective::kReduceScatter,
-     .generator = generate_halving,
-     .summary =
-         "halving, then one exchange: at most log2 p + 1 steps; floor(log2 p)+3 if p is not 2^k"},
+    row("recursive-halving", Collective::kReduceScatter, generate_halving,
+        "halving, then one exchange: at most log2 p + 1 steps; floor(log2 p)+3 if p is not 2^k"),
 };
 
 const Algorithm kRabenseifnerRows[] = {
-    {.name = "rabenseifner",
-     .collective = Collective::kReduce,
-     .generator = generate_halving,
-     .summary =
-         "halving, then a binomial gather: 2*log2 p steps; 2*floor(log2 p)+1 if p is not 2^k"},
-    {.name = "rabenseifner",
-     .collective = Collective::kAllreduce,
-     .generator = generate_halving,
-     .summary = "halving, then doubling: 2*log2 p steps; 2*floor(log2 p)+2 if p is not 2^k"},
+    row("rabenseifner", Collective::kReduce, generate_halving,
+        "halving, then a binomial gather: 2*log2 p steps; 2*floor(log2 p)+1 if p is not 2^k"),
+    row("rabenseifner", Collective::kAllreduce, generate_halving,
+        "halving, then doubling: 2*log2 p steps; 2*floor(log2 p)+2 if p is not 2^k"),
 };
 
 }  // namespace espalier

@@ -135,21 +135,13 @@ Status generate_recursive_doubling(const CollectiveParameters& parameters, std::
 }  // namespace
 
 const Algorithm kRecursiveDoublingRows[] = {
-    {.name = "recursive-doubling",
-     .collective = Collective::kAllreduce,
-     .generator = generate_recursive_doubling,
-     .summary =
-         "exchange of sums, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not 2^k"},
-    {.name = "recursive-doubling",
-     .collective = Collective::kAllgather,
-     .generator = generate_recursive_doubling,
-     .summary = "exchange of all parts, twice as far each step: log2 p steps; floor(log2 p)+2 if p "
-                "is not 2^k"},
-    {.name = "recursive-doubling",
-     .collective = Collective::kBarrier,
-     .generator = generate_recursive_doubling,
-     .summary =
-         "exchange of news, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not 2^k"},
+    row("recursive-doubling", Collective::kAllreduce, generate_recursive_doubling,
+        "exchange of sums, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not 2^k"),
+    row("recursive-doubling", Collective::kAllgather, generate_recursive_doubling,
+        "exchange of all parts, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not "
+        "2^k"),
+    row("recursive-doubling", Collective::kBarrier, generate_recursive_doubling,
+        "exchange of news, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not 2^k"),
 };
 
 }  // namespace espalier

@@ -148,12 +148,9 @@ Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters, std::ui
 }  // namespace
 
 const Algorithm kHostsAllToAllRows[] = {
-    {.name = "hosts-pairwise",
-     .collective = Collective::kAllToAll,
-     .generator = hosts_pairwise_all_to_all,
-     .summary = "with every rank of the host, then of the others in turn: (R-1)N + R^2(H-1)N "
-                "network steps",
-     .where = Where::kHosts},
+    row("hosts-pairwise", Collective::kAllToAll, hosts_pairwise_all_to_all,
+        "with every rank of the host, then of the others in turn: (R-1)N + R^2(H-1)N network steps",
+        {.where = Where::kHosts}),
 };
 
 }  // namespace espalier

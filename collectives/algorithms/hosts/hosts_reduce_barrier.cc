@@ -66,18 +66,12 @@ Status hosts_dissemination_barrier(const CollectiveParameters& parameters, std::
 }  // namespace
 
 const Algorithm kHostsReduceBarrierRows[] = {
-    {.name = "hosts-binomial",
-     .collective = Collective::kReduce,
-     .generator = hosts_binomial_reduce,
-     .summary =
-         "one block inside each host, then across: ceil(log2 R) + ceil(log2 H) network steps",
-     .where = Where::kHosts},
-    {.name = "hosts-dissemination",
-     .collective = Collective::kBarrier,
-     .generator = hosts_dissemination_barrier,
-     .summary =
-         "inside, across by dissemination, inside: ceil(log2 H) network + 2*ceil(log2 R) steps",
-     .where = Where::kHosts},
+    row("hosts-binomial", Collective::kReduce, hosts_binomial_reduce,
+        "one block inside each host, then across: ceil(log2 R) + ceil(log2 H) network steps",
+        {.where = Where::kHosts}),
+    row("hosts-dissemination", Collective::kBarrier, hosts_dissemination_barrier,
+        "inside, across by dissemination, inside: ceil(log2 H) network + 2*ceil(log2 R) steps",
+        {.where = Where::kHosts}),
 };
 
 }  // namespace espalier

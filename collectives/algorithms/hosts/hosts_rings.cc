@@ -214,24 +214,15 @@ Status hosts_multi_leader_allreduce(const CollectiveParameters& parameters, std:
 }  // namespace
 
 const Algorithm kHostsRingsRows[] = {
-    {.name = "hosts-multi-leader",
-     .collective = Collective::kAllreduce,
-     .generator = hosts_multi_leader_allreduce,
-     .needs_commutative = true,
-     .summary = "every rank leads for one of R segments: 2(R-1)N + 2(RN+H-2) network steps",
-     .where = Where::kHosts},
-    {.name = "hosts-ring",
-     .collective = Collective::kAllgather,
-     .generator = hosts_ring_allgather,
-     .summary = "rings across the hosts, then in each: R(H-1)N network + H(R-1)N steps",
-     .where = Where::kHosts},
-    {.name = "hosts-ring",
-     .collective = Collective::kReduceScatter,
-     .generator = hosts_ring_reduce_scatter,
-     .needs_commutative = true,
-     .summary =
-         "one block per rank, rings in each host, then across: H(R-1) + R(H-1) network steps",
-     .where = Where::kHosts},
+    row("hosts-multi-leader", Collective::kAllreduce, hosts_multi_leader_allreduce,
+        "every rank leads for one of R segments: 2(R-1)N + 2(RN+H-2) network steps",
+        {.needs_commutative = true, .where = Where::kHosts}),
+    row("hosts-ring", Collective::kAllgather, hosts_ring_allgather,
+        "rings across the hosts, then in each: R(H-1)N network + H(R-1)N steps",
+        {.where = Where::kHosts}),
+    row("hosts-ring", Collective::kReduceScatter, hosts_ring_reduce_scatter,
+        "one block per rank, rings in each host, then across: H(R-1) + R(H-1) network steps",
+        {.needs_commutative = true, .where = Where::kHosts}),
 };
 
 }  // namespace espalier

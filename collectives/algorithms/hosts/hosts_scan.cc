@@ -102,18 +102,12 @@ Status generate_hosts_chain_scan(const CollectiveParameters& parameters, std::ui
 }  // namespace
 
 const Algorithm kHostsScanRows[] = {
-    {.name = "hosts-chain",
-     .collective = Collective::kScan,
-     .generator = generate_hosts_chain_scan,
-     .summary =
-         "chains in each host, of the hosts, into the next host: 2(R-2)+N + H-2+2N network steps",
-     .where = Where::kHosts},
-    {.name = "hosts-chain",
-     .collective = Collective::kExscan,
-     .generator = generate_hosts_chain_scan,
-     .summary =
-         "chains in each host, of the hosts, into the next host: 2R-2+N + H-2+2N network steps",
-     .where = Where::kHosts},
+    row("hosts-chain", Collective::kScan, generate_hosts_chain_scan,
+        "chains in each host, of the hosts, into the next host: 2(R-2)+N + H-2+2N network steps",
+        {.where = Where::kHosts}),
+    row("hosts-chain", Collective::kExscan, generate_hosts_chain_scan,
+        "chains in each host, of the hosts, into the next host: 2R-2+N + H-2+2N network steps",
+        {.where = Where::kHosts}),
 };
 
 }  // namespace espalier

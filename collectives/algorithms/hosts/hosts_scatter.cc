@@ -72,18 +72,13 @@ Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32
 }  // namespace
 
 const Algorithm kHostsScatterRows[] = {
-    {.name = "hosts-binomial",
-     .collective = Collective::kScatter,
-     .generator = hosts_binomial_scatter,
-     .summary =
-         "one block per rank, to hosts, then to ranks: ceil(log2 H) network + ceil(log2 R) steps",
-     .where = Where::kHosts},
-    {.name = "hosts-binomial",
-     .collective = Collective::kGather,
-     .generator = hosts_binomial_gather,
-     .summary = "one block per rank, from ranks, then from hosts: ceil(log2 R) + ceil(log2 H) "
-                "network steps",
-     .where = Where::kHosts},
+    row("hosts-binomial", Collective::kScatter, hosts_binomial_scatter,
+        "one block per rank, to hosts, then to ranks: ceil(log2 H) network + ceil(log2 R) steps",
+        {.where = Where::kHosts}),
+    row("hosts-binomial", Collective::kGather, hosts_binomial_gather,
+        "one block per rank, from ranks, then from hosts: ceil(log2 R) + ceil(log2 H) network "
+        "steps",
+        {.where = Where::kHosts}),
 };
 
 }  // namespace espalier

@@ -22,9 +22,11 @@ namespace espalier {
 namespace {
 
 enum class HostTree : std::uint8_t { kBinomial, kChain, kTwoTree };
+constexpr const char* kHostTreeNames[] = {"hosts-binomial", "hosts-chain", "hosts-two-tree"};
 
-Outline outline_of(Collective collective, const char* algorithm, HostTree tree) {
-  Outline outline{.collective = collective, .algorithm = algorithm};
+Outline outline_of(Collective collective, HostTree tree) {
+  Outline outline{.collective = collective,
+                  .algorithm = kHostTreeNames[static_cast<std::uint8_t>(tree)]};
   outline.segments = tree == HostTree::kTwoTree ? 2 : 1;
   outline.one_block = tree == HostTree::kBinomial;
   // A leader of a chain's broadcast sends to one other host only.
@@ -60,10 +62,10 @@ void add_up(Builder& builder, HostTree tree, const Member& member, Buffer own, c
 }
 
 Status generate_hosts_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                                const char* algorithm, HostTree tree, Program& out) {
+                                HostTree tree, Program& out) {
   Builder builder(out);
   const Status status =
-      begin_on_hosts(builder, parameters, me, outline_of(Collective::kBroadcast, algorithm, tree));
+      begin_on_hosts(builder, parameters, me, outline_of(Collective::kBroadcast, tree));
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   const HostRank rank(parameters, me), root(parameters, parameters.root);
@@ -76,10 +78,10 @@ Status generate_hosts_broadcast(const CollectiveParameters& parameters, std::uin
 }
 
 Status generate_hosts_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                                const char* algorithm, HostTree tree, Program& out) {
+                                HostTree tree, Program& out) {
   Builder builder(out);
   const Status status =
-      begin_on_hosts(builder, parameters, me, outline_of(Collective::kAllreduce, algorithm, tree));
+      begin_on_hosts(builder, parameters, me, outline_of(Collective::kAllreduce, tree));
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   const HostRank rank(parameters, me);
@@ -95,63 +97,35 @@ Status generate_hosts_allreduce(const CollectiveParameters& parameters, std::uin
   return builder.finish_one_port();
 }
 
+template <HostTree kTree>
 Status generate_hosts(const CollectiveParameters& parameters, std::uint32_t me,
-                      Collective collective, const char* algorithm, HostTree tree, Program& out) {
+                      Collective collective, Program& out) {
   return collective == Collective::kBroadcast
-             ? generate_hosts_broadcast(parameters, me, algorithm, tree, out)
-             : generate_hosts_allreduce(parameters, me, algorithm, tree, out);
-}
-
-Status generate_hosts_binomial(const CollectiveParameters& parameters, std::uint32_t me,
-                               Collective collective, Program& out) {
-  return generate_hosts(parameters, me, collective, "hosts-binomial", HostTree::kBinomial, out);
-}
-
-Status generate_hosts_chain(const CollectiveParameters& parameters, std::uint32_t me,
-                            Collective collective, Program& out) {
-  return generate_hosts(parameters, me, collective, "hosts-chain", HostTree::kChain, out);
-}
-
-Status generate_hosts_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
-                               Collective collective, Program& out) {
-  return generate_hosts(parameters, me, collective, "hosts-two-tree", HostTree::kTwoTree, out);
+             ? generate_hosts_broadcast(parameters, me, kTree, out)
+             : generate_hosts_allreduce(parameters, me, kTree, out);
 }
 
 }  // namespace
 
 const Algorithm kHostsTreesRows[] = {
-    {.name = "hosts-binomial",
-     .collective = Collective::kBroadcast,
-     .generator = generate_hosts_binomial,
-     .summary =
-         "one block across H hosts, then inside R ranks: ceil(log2 H) network + ceil(log2 R) steps",
-     .where = Where::kHosts},
-    {.name = "hosts-chain",
-     .collective = Collective::kBroadcast,
-     .generator = generate_hosts_chain,
-     .summary = "a chain of the H hosts, then one in each: H-2+N network + R-2+N steps",
-     .where = Where::kHosts},
-    {.name = "hosts-two-tree",
-     .collective = Collective::kBroadcast,
-     .generator = generate_hosts_two_tree,
-     .summary =
-         "two-tree across the H hosts, then in each: at most 2*ceil(log2(H+1))+2N-2 network steps",
-     .where = Where::kHosts},
-    {.name = "hosts-binomial",
-     .collective = Collective::kAllreduce,
-     .generator = generate_hosts_binomial,
-     .summary = "one block inside, across and back: 2*ceil(log2 R) + 2*ceil(log2 H) network steps",
-     .where = Where::kHosts},
-    {.name = "hosts-chain",
-     .collective = Collective::kAllreduce,
-     .generator = generate_hosts_chain,
-     .summary = "chains inside, across and back: 2(R-2+N) + 2(H-2+N) network steps",
-     .where = Where::kHosts},
-    {.name = "hosts-two-tree",
-     .collective = Collective::kAllreduce,
-     .generator = generate_hosts_two_tree,
-     .summary = "two-tree inside, across and back: at most 4*ceil(log2(H+1))+4N-4 network steps",
-     .where = Where::kHosts},
+    row("hosts-binomial", Collective::kBroadcast, generate_hosts<HostTree::kBinomial>,
+        "one block across H hosts, then inside R ranks: ceil(log2 H) network + ceil(log2 R) steps",
+        {.where = Where::kHosts}),
+    row("hosts-chain", Collective::kBroadcast, generate_hosts<HostTree::kChain>,
+        "a chain of the H hosts, then one in each: H-2+N network + R-2+N steps",
+        {.where = Where::kHosts}),
+    row("hosts-two-tree", Collective::kBroadcast, generate_hosts<HostTree::kTwoTree>,
+        "two-tree across the H hosts, then in each: at most 2*ceil(log2(H+1))+2N-2 network steps",
+        {.where = Where::kHosts}),
+    row("hosts-binomial", Collective::kAllreduce, generate_hosts<HostTree::kBinomial>,
+        "one block inside, across and back: 2*ceil(log2 R) + 2*ceil(log2 H) network steps",
+        {.where = Where::kHosts}),
+    row("hosts-chain", Collective::kAllreduce, generate_hosts<HostTree::kChain>,
+        "chains inside, across and back: 2(R-2+N) + 2(H-2+N) network steps",
+        {.where = Where::kHosts}),
+    row("hosts-two-tree", Collective::kAllreduce, generate_hosts<HostTree::kTwoTree>,
+        "two-tree inside, across and back: at most 4*ceil(log2(H+1))+4N-4 network steps",
+        {.where = Where::kHosts}),
 };
 
 }  // namespace espalier

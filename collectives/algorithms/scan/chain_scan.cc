@@ -59,16 +59,10 @@ Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t
 }  // namespace
 
 const Algorithm kChainScanRows[] = {
-    {.name = "chain",
-     .collective = Collective::kScan,
-     .generator = generate_chain_scan,
-     .summary = "one pipeline through all ranks: p-2+N steps",
-     .is_chain = true},
-    {.name = "chain",
-     .collective = Collective::kExscan,
-     .generator = generate_chain_scan,
-     .summary = "one pipeline through all ranks: p-2+N steps",
-     .is_chain = true},
+    row("chain", Collective::kScan, generate_chain_scan,
+        "one pipeline through all ranks: p-2+N steps", {.is_chain = true}),
+    row("chain", Collective::kExscan, generate_chain_scan,
+        "one pipeline through all ranks: p-2+N steps", {.is_chain = true}),
 };
 
 }  // namespace espalier

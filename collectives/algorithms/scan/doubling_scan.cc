@@ -137,12 +137,13 @@ void add_doubling_exscan(Builder& builder, std::uint32_t me, std::uint32_t windo
   }
 }
 
+template <bool kBy123>
 Status generate_doubling_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                              Collective collective, bool by_123, Program& out) {
+                              Collective collective, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(parameters, me,
                                       {.collective = collective,
-                                       .algorithm = by_123 ? "doubling-123" : "recursive-doubling",
+                                       .algorithm = kBy123 ? "doubling-123" : "recursive-doubling",
                                        .one_block = true});
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks;
@@ -150,7 +151,7 @@ Status generate_doubling_scan(const CollectiveParameters& parameters, std::uint3
   std::uint32_t steps = log2_ceil(p);
   if (collective == Collective::kScan) {
     add_doubling_scan(builder, p, me, out.window);
-  } else if (by_123) {
+  } else if (kBy123) {
     const ScanMessages messages = add_scan_links(builder, p, me, 2, doubled_123);
     add_doubling_exscan(builder, me, out.window, messages, true);
     for (steps = 1; inputs_123(steps) < p - 1;) ++steps;
@@ -162,31 +163,15 @@ Status generate_doubling_scan(const CollectiveParameters& parameters, std::uint3
   return builder.finish_one_port();
 }
 
-Status generate_recursive_doubling_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                                        Collective collective, Program& out) {
-  return generate_doubling_scan(parameters, me, collective, false, out);
-}
-
-Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
-                           Collective collective, Program& out) {
-  return generate_doubling_scan(parameters, me, collective, true, out);
-}
-
 }  // namespace
 
 const Algorithm kDoublingScanRows[] = {
-    {.name = "recursive-doubling",
-     .collective = Collective::kScan,
-     .generator = generate_recursive_doubling_scan,
-     .summary = "one block, twice as far each step: ceil(log2 p) steps"},
-    {.name = "recursive-doubling",
-     .collective = Collective::kExscan,
-     .generator = generate_recursive_doubling_scan,
-     .summary = "one block, twice as far each step: ceil(log2 p) steps"},
-    {.name = "doubling-123",
-     .collective = Collective::kExscan,
-     .generator = doubling_123_exscan,
-     .summary = "one block over distances 1, 2, 3, 6, 12, ...: ceil(log2(p-1)+log2(4/3)) steps"},
+    row("recursive-doubling", Collective::kScan, generate_doubling_scan<false>,
+        "one block, twice as far each step: ceil(log2 p) steps"),
+    row("recursive-doubling", Collective::kExscan, generate_doubling_scan<false>,
+        "one block, twice as far each step: ceil(log2 p) steps"),
+    row("doubling-123", Collective::kExscan, generate_doubling_scan<true>,
+        "one block over distances 1, 2, 3, 6, 12, ...: ceil(log2(p-1)+log2(4/3)) steps"),
 };
 
 }  // namespace espalier

@@ -139,16 +139,10 @@ Status generate_doubly_pipelined_scan(const CollectiveParameters& parameters, st
 }  // namespace
 
 const Algorithm kDoublyPipelinedScanRows[] = {
-    {.name = "doubly-pipelined",
-     .collective = Collective::kScan,
-     .generator = generate_doubly_pipelined_scan,
-     .summary =
-         "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"},
-    {.name = "doubly-pipelined",
-     .collective = Collective::kExscan,
-     .generator = generate_doubly_pipelined_scan,
-     .summary =
-         "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"},
+    row("doubly-pipelined", Collective::kScan, generate_doubly_pipelined_scan,
+        "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"),
+    row("doubly-pipelined", Collective::kExscan, generate_doubly_pipelined_scan,
+        "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"),
 };
 
 }  // namespace espalier

@@ -198,51 +198,32 @@ void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, Pairing pair
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
 }
 
-Status generate_pair_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                          const char* algorithm, Collective collective, Pairing pairing,
-                          Program& out) {
+template <Pairing kPairing>
+Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                              Collective collective, Program& out) {
+  const char* algorithm = kPairing == Pairing::kMirror ? "two-tree-mirror" : "two-tree";
   Builder builder(out);
   const Status status = builder.begin(
       parameters, me, {.collective = collective, .algorithm = algorithm, .segments = 2});
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   for (const bool up : {true, false}) {
-    add_phase(builder, parameters.ranks, me, pairing, up, collective == Collective::kScan);
+    add_phase(builder, parameters.ranks, me, kPairing, up, collective == Collective::kScan);
   }
   return builder.finish_one_port();
-}
-
-Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                              Collective collective, Program& out) {
-  return generate_pair_scan(parameters, me, "two-tree", collective, Pairing::kShift, out);
-}
-
-Status generate_two_tree_mirror_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                                     Collective collective, Program& out) {
-  return generate_pair_scan(parameters, me, "two-tree-mirror", collective, Pairing::kMirror, out);
 }
 
 }  // namespace
 
 const Algorithm kTwoTreeScanRows[] = {
-    {.name = "two-tree",
-     .collective = Collective::kScan,
-     .generator = generate_two_tree_scan,
-     .summary = "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-10 steps"},
-    {.name = "two-tree-mirror",
-     .collective = Collective::kScan,
-     .generator = generate_two_tree_mirror_scan,
-     .summary =
-         "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-10 steps, up to 3 more if p is odd"},
-    {.name = "two-tree",
-     .collective = Collective::kExscan,
-     .generator = generate_two_tree_scan,
-     .summary = "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-9 steps"},
-    {.name = "two-tree-mirror",
-     .collective = Collective::kExscan,
-     .generator = generate_two_tree_mirror_scan,
-     .summary =
-         "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-9 steps, up to 3 more if p is odd"},
+    row("two-tree", Collective::kScan, generate_two_tree_scan<Pairing::kShift>,
+        "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-10 steps"),
+    row("two-tree-mirror", Collective::kScan, generate_two_tree_scan<Pairing::kMirror>,
+        "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-10 steps, up to 3 more if p is odd"),
+    row("two-tree", Collective::kExscan, generate_two_tree_scan<Pairing::kShift>,
+        "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-9 steps"),
+    row("two-tree-mirror", Collective::kExscan, generate_two_tree_scan<Pairing::kMirror>,
+        "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-9 steps, up to 3 more if p is odd"),
 };
 
 }  // namespace espalier

@@ -297,14 +297,10 @@ Status generate_two_tree_simplex_scan(const CollectiveParameters& parameters, st
 }  // namespace
 
 const Algorithm kTwoTreeSimplexScanRows[] = {
-    {.name = "two-tree-simplex",
-     .collective = Collective::kScan,
-     .generator = generate_two_tree_simplex_scan,
-     .summary = "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-21 steps"},
-    {.name = "two-tree-simplex",
-     .collective = Collective::kExscan,
-     .generator = generate_two_tree_simplex_scan,
-     .summary = "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-20 steps"},
+    row("two-tree-simplex", Collective::kScan, generate_two_tree_simplex_scan,
+        "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-21 steps"),
+    row("two-tree-simplex", Collective::kExscan, generate_two_tree_simplex_scan,
+        "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-20 steps"),
 };
 
 }  // namespace espalier

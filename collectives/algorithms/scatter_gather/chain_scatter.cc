@@ -105,16 +105,10 @@ Status generate_chain_scatter(const CollectiveParameters& parameters, std::uint3
 }  // namespace
 
 const Algorithm kChainScatterRows[] = {
-    {.name = "chain",
-     .collective = Collective::kScatter,
-     .generator = generate_chain_scatter,
-     .summary = "one pipeline through all ranks, furthest first: (p-1)N steps",
-     .is_chain = true},
-    {.name = "chain",
-     .collective = Collective::kGather,
-     .generator = generate_chain_scatter,
-     .summary = "one pipeline through all ranks, nearest first: (p-1)N steps",
-     .is_chain = true},
+    row("chain", Collective::kScatter, generate_chain_scatter,
+        "one pipeline through all ranks, furthest first: (p-1)N steps", {.is_chain = true}),
+    row("chain", Collective::kGather, generate_chain_scatter,
+        "one pipeline through all ranks, nearest first: (p-1)N steps", {.is_chain = true}),
 };
 
 }  // namespace espalier

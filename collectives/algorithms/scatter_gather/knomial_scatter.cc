@@ -156,28 +156,18 @@ Status generate_knomial_scatter(const CollectiveParameters& parameters, std::uin
 }  // namespace
 
 const Algorithm kKnomialScatterRows[] = {
-    {.name = "binomial",
-     .collective = Collective::kScatter,
-     .generator = generate_binomial_scatter,
-     .summary = "one block per rank down a binomial tree: ceil(log2 p) steps"},
-    {.name = "knomial",
-     .collective = Collective::kScatter,
-     .generator = generate_knomial_scatter,
-     .summary = "one block per rank down a k-nomial tree, --radix k: ceil(log_k p) divisions of "
-                "k-1 steps, or (k-2)S+L ticks",
-     .takes_lambda = true,
-     .takes_radix = true},
-    {.name = "binomial",
-     .collective = Collective::kGather,
-     .generator = generate_binomial_scatter,
-     .summary = "one block per rank up a binomial tree: ceil(log2 p) steps"},
-    {.name = "knomial",
-     .collective = Collective::kGather,
-     .generator = generate_knomial_scatter,
-     .summary = "one block per rank up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 "
-                "steps, or (k-2)S+L ticks",
-     .takes_lambda = true,
-     .takes_radix = true},
+    row("binomial", Collective::kScatter, generate_binomial_scatter,
+        "one block per rank down a binomial tree: ceil(log2 p) steps"),
+    row("knomial", Collective::kScatter, generate_knomial_scatter,
+        "one block per rank down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, "
+        "or (k-2)S+L ticks",
+        {.takes_lambda = true, .takes_radix = true}),
+    row("binomial", Collective::kGather, generate_binomial_scatter,
+        "one block per rank up a binomial tree: ceil(log2 p) steps"),
+    row("knomial", Collective::kGather, generate_knomial_scatter,
+        "one block per rank up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, "
+        "or (k-2)S+L ticks",
+        {.takes_lambda = true, .takes_radix = true}),
 };
 
 }  // namespace espalier

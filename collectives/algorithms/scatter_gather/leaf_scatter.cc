@@ -199,16 +199,10 @@ Status generate_leaf_scatter(const CollectiveParameters& parameters, std::uint32
 }  // namespace
 
 const Algorithm kLeafScatterRows[] = {
-    {.name = "leaf",
-     .collective = Collective::kScatter,
-     .generator = generate_leaf_scatter,
-     .summary = "furthest first: (p-1)N+1 steps, one more for k = 2 < p",
-     .where = Where::kFatTree},
-    {.name = "leaf",
-     .collective = Collective::kGather,
-     .generator = generate_leaf_scatter,
-     .summary = "nearest first: (p-1)N+1 steps, one more for k = 2 < p",
-     .where = Where::kFatTree},
+    row("leaf", Collective::kScatter, generate_leaf_scatter,
+        "furthest first: (p-1)N+1 steps, one more for k = 2 < p", {.where = Where::kFatTree}),
+    row("leaf", Collective::kGather, generate_leaf_scatter,
+        "nearest first: (p-1)N+1 steps, one more for k = 2 < p", {.where = Where::kFatTree}),
 };
 
 }  // namespace espalier

@@ -56,16 +56,12 @@ Status generate_linear(const CollectiveParameters& parameters, std::uint32_t me,
 }  // namespace
 
 const Algorithm kLinearRows[] = {
-    {.name = "linear",
-     .collective = Collective::kScatter,
-     .generator = generate_linear,
-     .summary = "straight between the root and each rank, up to 129 ranks: (p-1)N steps",
-     .max_ranks = kMaxLinearRanks},
-    {.name = "linear",
-     .collective = Collective::kGather,
-     .generator = generate_linear,
-     .summary = "straight between the root and each rank, up to 129 ranks: (p-1)N steps",
-     .max_ranks = kMaxLinearRanks},
+    row("linear", Collective::kScatter, generate_linear,
+        "straight between the root and each rank, up to 129 ranks: (p-1)N steps",
+        {.max_ranks = kMaxLinearRanks}),
+    row("linear", Collective::kGather, generate_linear,
+        "straight between the root and each rank, up to 129 ranks: (p-1)N steps",
+        {.max_ranks = kMaxLinearRanks}),
 };
 
 }  // namespace espalier

@@ -143,14 +143,10 @@ Result<Programs> leaf_flood_allgather(Collective, const topology::Topology& topo
 }  // namespace
 
 const SearchedAlgorithm kLeafFloodRows[] = {
-    {.name = "leaf-flood",
-     .collective = Collective::kAllgather,
-     .searcher = leaf_flood_allgather,
-     .summary = "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < "
-                "n, n <= 256 leaves",
-     .topologies = "fattree:k=K,h=H",
-     .applies = on_fat_tree,
-     .has_routers = true},
+    row("leaf-flood", Collective::kAllgather, leaf_flood_allgather,
+        "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < n, n <= "
+        "256 leaves",
+        {.topologies = "fattree:k=K,h=H", .applies = on_fat_tree, .has_routers = true}),
 };
 
 }  // namespace espalier::searched

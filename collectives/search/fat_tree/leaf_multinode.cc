@@ -235,14 +235,9 @@ Result<Programs> leaf_single_allgather(Collective, const topology::Topology& top
 }  // namespace
 
 const SearchedAlgorithm kLeafMultinodeRows[] = {
-    {.name = "leaf-single",
-     .collective = Collective::kAllgather,
-     .searcher = leaf_single_allgather,
-     .summary =
-         "one send per node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
-     .topologies = "fattree:k=K,h=H",
-     .applies = on_fat_tree,
-     .has_routers = true},
+    row("leaf-single", Collective::kAllgather, leaf_single_allgather,
+        "one send per node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
+        {.topologies = "fattree:k=K,h=H", .applies = on_fat_tree, .has_routers = true}),
 };
 
 }  // namespace espalier::searched

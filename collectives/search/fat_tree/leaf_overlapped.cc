@@ -195,14 +195,10 @@ bool on_thin_tree(const topology::Topology& topology) {
 }  // namespace
 
 const SearchedAlgorithm kLeafOverlappedRows[] = {
-    {.name = "leaf-overlapped",
-     .collective = Collective::kAllToAll,
-     .searcher = leaf_overlapped_all_to_all,
-     .summary = "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= "
-                "64 leaves",
-     .topologies = "fattree:k=K,h=H,c=1",
-     .applies = on_thin_tree,
-     .has_routers = true},
+    row("leaf-overlapped", Collective::kAllToAll, leaf_overlapped_all_to_all,
+        "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 "
+        "leaves",
+        {.topologies = "fattree:k=K,h=H,c=1", .applies = on_thin_tree, .has_routers = true}),
 };
 
 }  // namespace espalier::searched

@@ -250,14 +250,10 @@ Result<Programs> leaf_single_all_to_all(Collective, const topology::Topology& to
 }  // namespace
 
 const SearchedAlgorithm kLeafSingleRows[] = {
-    {.name = "leaf-single",
-     .collective = Collective::kAllToAll,
-     .searcher = leaf_single_all_to_all,
-     .summary = "one send per node and step, without queues: N n^2 (k-1)/k + 2h-1 steps; k = 2 < "
-                "n: N (3 - 1/k') n^2/4 + 2h-3, k' of the level below; n <= 256",
-     .topologies = "fattree:k=K,h=H",
-     .applies = on_fat_tree,
-     .has_routers = true},
+    row("leaf-single", Collective::kAllToAll, leaf_single_all_to_all,
+        "one send per node and step, without queues: N n^2 (k-1)/k + 2h-1 steps; k = 2 < n: N (3 - "
+        "1/k') n^2/4 + 2h-3, k' of the level below; n <= 256",
+        {.topologies = "fattree:k=K,h=H", .applies = on_fat_tree, .has_routers = true}),
 };
 
 }  // namespace espalier::searched

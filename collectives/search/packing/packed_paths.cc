@@ -102,15 +102,13 @@ Result<Programs> packed_paths_all_to_all(Collective, const topology::Topology& t
 }  // namespace
 
 const SearchedAlgorithm kPackedPathsRows[] = {
-    {.name = "packed-paths",
-     .collective = Collective::kAllToAll,
-     .searcher = packed_paths_all_to_all,
-     .summary = "k paths per pair from a multi-commodity flow: d+T*ceil(N/k) steps, T/k near the "
-                "least of any",
-     .topologies = "at most 64 nodes of 16 links",
-     .applies = can_pack_all_roots,
-     .own_links = true,
-     .missing = missing_flow_solver},
+    row("packed-paths", Collective::kAllToAll, packed_paths_all_to_all,
+        "k paths per pair from a multi-commodity flow: d+T*ceil(N/k) steps, T/k near the least of "
+        "any",
+        {.topologies = "at most 64 nodes of 16 links",
+         .applies = can_pack_all_roots,
+         .own_links = true,
+         .missing = missing_flow_solver}),
 };
 
 }  // namespace espalier::searched

@@ -299,15 +299,13 @@ namespace {
 
 constexpr SearchedAlgorithm packed_trees_row(Collective collective, const char* summary) {
   const bool one_root = collective == Collective::kBroadcast || collective == Collective::kReduce;
-  return {.name = "packed-trees",
-          .collective = collective,
-          .searcher = pack,
-          .needs_commutative =
-              collective != Collective::kBroadcast && collective != Collective::kAllgather,
-          .summary = summary,
-          .topologies = one_root ? "at most 256 nodes of 16 links" : "at most 64 nodes of 16 links",
-          .applies = one_root ? can_pack_one_root : can_pack_all_roots,
-          .own_links = true};
+  return row(
+      "packed-trees", collective, pack, summary,
+      {.needs_commutative =
+           collective != Collective::kBroadcast && collective != Collective::kAllgather,
+       .topologies = one_root ? "at most 256 nodes of 16 links" : "at most 64 nodes of 16 links",
+       .applies = one_root ? can_pack_one_root : can_pack_all_roots,
+       .own_links = true});
 }
 
 }  // namespace

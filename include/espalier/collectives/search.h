@@ -21,11 +21,11 @@ using Search = Result<Programs>(Collective collective, const topology::Topology&
 
 // A searched algorithm, with the limits and parameters that a caller must know to choose it.
 struct SearchedAlgorithm {
-  const char* name;  // "double-fibonacci"
-  Collective collective;
-  Search* searcher;
+  const char* name = nullptr;  // "double-fibonacci"
+  Collective collective = {};
+  Search* searcher = nullptr;
   bool needs_commutative = false;
-  const char* summary;                      // one line with the step count
+  const char* summary = nullptr;            // one line with the step count
   const char* topologies = "any topology";  // supported topologies: "crossbar:AxB[xC..]"
   // Whether the topology is supported.
   bool (*applies)(const topology::Topology&) = [](const topology::Topology&) { return true; };

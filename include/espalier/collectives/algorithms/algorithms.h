@@ -34,11 +34,11 @@ using Generator = Status(const CollectiveParameters& parameters, std::uint32_t m
 
 // A rank-local generator, with the limits and parameters that a caller must know to choose it.
 struct Algorithm {
-  const char* name;  // "two-tree"
-  Collective collective;
-  Generator* generator;
+  const char* name = nullptr;  // "two-tree"
+  Collective collective = {};
+  Generator* generator = nullptr;
   bool needs_commutative = false;  // for some roots at least; each program states whether it does
-  const char* summary;             // one line with the step count
+  const char* summary = nullptr;   // one line with the step count
   Where where = Where::kAnywhere;
   std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool takes_lambda = false;         // the caller may set `send_ticks` and `latency_ticks`

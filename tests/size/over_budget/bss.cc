@@ -1,5 +1,0 @@
-// Must be refused: more memory than the board's budget has.
-extern "C" {
-volatile char more_than_is_planned[16384];
-char over_budget() { return more_than_is_planned[0]; }
-}

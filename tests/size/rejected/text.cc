@@ -1,0 +1,2 @@
+// Must be rejected: more code than the board's budget has.
+extern "C" void rejected() { asm volatile(".space 16384"); }
