@@ -1,6 +1,9 @@
 #pragma once
 // A communicator's state: its endpoint and machine, its schedules, and the collectives that were
 // started on it, which run one after the other. Host only.
+//
+// channel.cc runs them, channel_make.cc makes operations of calls, channel_connect.cc adds links,
+// channel_failure.cc ends a communicator that failed.
 
 #include <array>
 #include <atomic>
@@ -17,6 +20,7 @@
 #include "base/process/forks.h"
 #include "communicator/call_exchange.h"
 #include "communicator/job.h"
+#include "communicator/operation.h"
 #include "communicator/schedules.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/program.h"
@@ -24,41 +28,6 @@
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::communicator {
-
-class Channel;
-
-// Memory that ranks of the same host read in place.
-using Scratch = std::vector<std::uint64_t, SharedAllocator<std::uint64_t>>;
-
-// A collective with its schedule and the memory that it needs beside the caller's.
-class Operation {
- public:
-  // Waits until it is complete.
-  ~Operation();
-
-  enum class State : std::uint8_t { kIdle, kQueued, kRunning, kComplete };
-
-  std::shared_ptr<Channel> channel;
-  Call call;
-  const PlannedProgram* planned = nullptr;  // null: one rank, nothing to communicate
-  Buffers buffers;                          // as the machine gets them
-  // A copy of the input, for a schedule that cannot have it in the output's place.
-  std::vector<std::uint8_t, SharedAllocator<std::uint8_t>> input_copy;
-  const void* copied_from = nullptr;
-  std::vector<std::uint64_t> offsets;  // of unequal counts
-  // Only a plan has these: scratch of its own, and its memory that stays registered.
-  Scratch own_scratch;
-  std::vector<Region> kept;
-  // Set for a plan, and for an operation from its second start on.
-  std::unique_ptr<Machine::Prepared> prepared;
-  bool has_started = false, is_prepared = false;
-  std::uint64_t word = 0;       // call_word.h
-  bool has_own_counts = false;  // of call.counts this rank knows only its own
-  std::uint64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
-  State state = State::kIdle;
-  Result<void> result;
-  Operation* next = nullptr;  // in the channel's queue
-};
 
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
@@ -166,7 +135,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Result<void> add_links(const Program& program);
   [[nodiscard]] Result<const PlannedProgram*> plan_of(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
-  [[nodiscard]] Result<void> find_memory(Operation& operation);
   // Returns the operation's scratch, 16-byte aligned.
   [[nodiscard]] void* provide_scratch(Operation& operation);
   void progress();

@@ -27,6 +27,7 @@ constexpr std::array<VariableRow, static_cast<std::size_t>(Variable::kCount)> kV
     {"FI_PROVIDER", kText, "the names of providers, or no such variable"},
     {"ESPALIER_VERBOSE", kFlag, ""},
     {"ESPALIER_MPI_COUNTS", kFlag, ""},
+    {"ESPALIER_TEST_FAULTS", kFlag, ""},
     {"XDG_CACHE_HOME", kSystem, ""},
     {"HOME", kSystem, ""},
     {"PATH", kSystem, ""},

@@ -30,6 +30,7 @@ enum class Variable : std::uint8_t {
   kFiProvider,
   kVerbose,
   kMpiCounts,
+  kTestFaults,
   kCacheHome,
   kHome,
   kPath,

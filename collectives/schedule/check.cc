@@ -7,7 +7,7 @@
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/internal/base/arithmetic.h"
 #include "espalier/internal/base/limits.h"
-#include "espalier/internal/collectives/schedule/detail/index_cursor.h"
+#include "espalier/internal/collectives/schedule/index_cursor.h"
 
 namespace espalier {
 namespace {

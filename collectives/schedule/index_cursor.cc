@@ -1,4 +1,4 @@
-#include "espalier/internal/collectives/schedule/detail/index_cursor.h"
+#include "espalier/internal/collectives/schedule/index_cursor.h"
 
 #include <bit>
 

@@ -4,7 +4,7 @@
 
 #include "espalier/internal/base/arithmetic.h"
 #include "espalier/internal/base/assert.h"
-#include "espalier/internal/collectives/schedule/detail/index_cursor.h"
+#include "espalier/internal/collectives/schedule/index_cursor.h"
 
 namespace espalier {
 

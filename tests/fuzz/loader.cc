@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "espalier/collectives/schedule/file.h"
-#include "espalier/internal/collectives/schedule/detail/index_cursor.h"
+#include "espalier/internal/collectives/schedule/index_cursor.h"
 #include "espalier/topology/topology.h"
 #include "tests/fuzz/expect.h"
 #include "tests/fuzz/schedule_file.h"

@@ -23,7 +23,6 @@ END = "<!-- end of arrows -->"
 PUBLIC = "include/espalier/"
 INTERNAL = "internal/"  # in PUBLIC: headers that public ones include
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)')
-CIRCLE = "circle:"
 TEST_FOLDERS = {"conformance", "simulated", "testing"}
 # The standard headers without heap, exceptions, files, threads or locales.
 FREESTANDING = set("""algorithm array atomic bit cfloat climits cmath compare concepts cstdarg cstddef cstdint cstring functional
@@ -40,16 +39,12 @@ class Table:
 
     def __init__(self, root):
         self.below, self.lines, self.reach, self.errors = {}, {}, {}, []
-        self.circles = {}  # folders that are known to include each other -> line
         for number, line in enumerate(tree.read(root, TABLE).splitlines(), 1):
             words = line.split("#")[0].split()
             if not words:
                 continue
             folder, below = words[0], words[1:]
             where = f"{TABLE}:{number}"
-            if folder == CIRCLE:
-                self.circles[tuple(sorted(below))] = number
-                continue
             self.errors += [f"{where}: '{name}' has no line above this one" for name in below if name not in self.below]
             if folder in self.below:
                 self.errors.append(f"{where}: '{folder}' has a line above")
@@ -119,8 +114,8 @@ def find_circles(edges):
     return {tuple(sorted(other for other in inside if folder in reach[other] and other in reach[folder])) for folder in inside}
 
 
-def check_circles(root, table, sources):
-    """Finds folders that include each other, except those that the table names."""
+def check_circles(root, sources):
+    """Finds folders that include each other, at any depth."""
     present = set(sources)
     edges, evidence = {}, {}
     for file in sources:
@@ -131,11 +126,8 @@ def check_circles(root, table, sources):
             edges.setdefault(folder_of(file), set()).add(folder_of(target))
             edges.setdefault(folder_of(target), set())
             evidence.setdefault((folder_of(file), folder_of(target)), f'{file}:{number}: includes "{name}"')
-    found = find_circles(edges)
-    findings = [f"{line}: of a circle of folders: {', '.join(circle)}" for circle in sorted(found - set(table.circles))
-                for (folder, to), line in sorted(evidence.items()) if folder in circle and to in circle]
-    return findings + [f"{TABLE}:{number}: these folders are no circle any more; delete the line"
-                       for circle, number in table.circles.items() if circle not in found]
+    return [f"{line}: of a circle of folders: {', '.join(circle)}" for circle in sorted(find_circles(edges))
+            for (folder, to), line in sorted(evidence.items()) if folder in circle and to in circle]
 
 
 def check_arrows(root):
@@ -158,7 +150,7 @@ def check_arrows(root):
             if to is not None and to not in table.reach[owner]:
                 findings.append(f'{file}:{number}: {owner} must not include {to} ("{name}")')
     print(f"{len(sources)} files, {arrows} includes of {len(table.below)} folders")
-    return findings + check_circles(root, table, sources)
+    return findings + check_circles(root, sources)
 
 
 def check_freestanding(root, commands):

@@ -421,10 +421,17 @@ class Arrows(GateTest):
         self.write("hal/c/three.h", '\n#include "hal/a/four.h"\n')
         self.write("hal/a/four.h", "")
         self.fails('hal/c/three.h:2: includes "hal/a/four.h": of a circle of folders: hal/a, hal/b, hal/c', "hal/a/one.h:1: ")
-        self.write(arrows.TABLE, ARROWS + "circle: hal/c hal/b hal/a\n")
+
+    def test_installed_headers_of_a_circle(self):
+        """A header under include/ counts as one of its sources' folder; an internal one in a folder below it, too."""
+        self.good()
+        self.write("hal/a/one.cc", '#include "espalier/internal/hal/b/two.h"\n')
+        self.write("include/espalier/internal/hal/b/two.h", "\n")
         self.assertEqual(self.run_gate(arrows.main, self.root)[0], 0)
-        self.write("hal/c/three.h", "")
-        self.fails("these folders are no circle any more; delete the line")
+        self.write("include/espalier/internal/hal/b/two.h", '#include "espalier/hal/a/one.h"\n')
+        self.write("include/espalier/hal/a/one.h", "")
+        self.fails('include/espalier/internal/hal/b/two.h:1: includes "espalier/hal/a/one.h": of a circle of folders: hal/a, hal/b',
+                   "hal/a/one.cc:1: ")
 
     def test_a_product_file_that_includes_a_test(self):
         self.good()

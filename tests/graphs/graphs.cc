@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/search/exchange_flow.h"
+#include "collectives/search/packing/exchange_flow.h"
 #include "collectives/verify/bounds/all_bounds.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"

@@ -17,7 +17,7 @@
 #include "base/digest.h"
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
-#include "collectives/search/exchange_flow.h"
+#include "collectives/search/packing/exchange_flow.h"
 #include "collectives/search/packing/path_packing.h"
 #include "collectives/search/packing/tree_packing.h"
 #include "collectives/simulation/testing/job_cluster.h"

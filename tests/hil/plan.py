@@ -202,6 +202,7 @@ class Plan:
             words += ["--start", f"{rank}={start}"] if start else []
         if case.victim is None:
             return words + self._kept(test, case.folder / "real")
+        words = ["env", "ESPALIER_TEST_FAULTS=1", *words]  # it takes --kill
         return words + ["--back-to-back", BACK_TO_BACK, "--kill", f"{case.victim}@{self.tests.entry.kill.after_ms}"]
 
     def lose(self, case, peers):

@@ -257,6 +257,7 @@ def main():
     args = parser.parse_args()
     if args.seed is None:
         args.seed = sample.seed()
+    os.environ["ESPALIER_TEST_FAULTS"] = "1"  # `espalier update` takes --kill
     try:
         with tempfile.TemporaryDirectory() as name:
             made = pathlib.Path(name)

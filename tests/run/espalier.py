@@ -10,6 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))  # sample, processes
 COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
+os.environ["ESPALIER_TEST_FAULTS"] = "1"  # the commands take --kill and --stop
 NODE = os.environ.get("ESPALIER_NODE", str(ROOT / "build/firmware/node/espalier-node"))
 
 # An algorithm for any topology for each collective.

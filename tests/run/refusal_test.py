@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Bad input: one clear line, exit status 2, nothing left behind."""
+import os
 import unittest
+import unittest.mock
 
 import espalier
 
@@ -31,6 +33,10 @@ class Refusals(espalier.FolderTest):
         refused([*what, "--bytes", "1024GiB"], "memory", "at most")
         refused([*what, "--output", "/proc/nothing"], "/proc/nothing")
         refused([*what, "--kill", "4@100"], "--kill 4@100", "0 to 3")
+        with unittest.mock.patch.dict(os.environ):
+            del os.environ["ESPALIER_TEST_FAULTS"]
+            for aid in ("--kill", "--stop"):
+                refused([*what, aid, "1@100"], aid)
         self.refused(espalier.call("--version", "foo"), "unexpected argument 'foo' after --version")
         refused([*what, "--start", "0-3=true", "--nodes-per-process", 2], "--nodes-per-process has no effect")
         self.refused(espalier.call("run", *what, "--node-binary", self.path / "nothing"), "nothing")

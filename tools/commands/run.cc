@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/process/variables.h"
 #include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -160,6 +161,7 @@ void add_launch_options(Command command, RunOptions& options) {
   Option key = command.text("--public-key", options.public_key,
                             "Nodes boot only images signed with this key's private part");
   command.flag("--unsigned", options.takes_unsigned, "Nodes boot any image").excludes(key);
+  if (!is_set(Variable::kTestFaults)) return;
   // NODE@MS kills, or stops by SIGSTOP, a node's process MS after the start.
   command.texts("--kill", options.kill, "").hide();
   command.texts("--stop", options.stop, "").hide();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/one_line.h"
+#include "base/process/variables.h"
 #include "firmware/image/image.h"
 #include "firmware/update/release.h"
 #include "tools/cluster/start_cluster.h"
@@ -271,7 +272,7 @@ void add_update(Command app) {
                     .excludes(images));
   add_node_options(command, arguments->launch);
   // NODE@MS kills a node's process MS after the start; a second one in the second session.
-  command.texts("--kill", arguments->kills, "").hide();
+  if (is_set(Variable::kTestFaults)) command.texts("--kill", arguments->kills, "").hide();
   command.set_footer(kUpdateExamples);
   command.set_action([arguments] { update(*arguments); });
 }

@@ -1,34 +1,31 @@
 #include "tools/launch/job.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/one_line.h"
-#include "base/process/inherited.h"
 #include "base/process/open_files.h"
 #include "base/try.h"
 #include "base/version.h"
 #include "bootstrap/server.h"
 #include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
+#include "tools/launch/connection.h"
 #include "tools/launch/frames.h"
+#include "tools/launch/job_signals.h"
 #include "tools/launch/output.h"
 
 namespace espalier::launch {
@@ -36,79 +33,36 @@ namespace {
 
 constexpr std::size_t kInputBytes = 65536;  // of one message; the daemon has at most one
 constexpr std::size_t kSecretBytes = 32;
-constexpr std::size_t kMaxQuoted = 40;      // bytes of a wrong message in an error
-constexpr std::uint64_t kFilesPerHost = 3;  // pipes of its daemon
+constexpr std::size_t kMaxQuoted = 40;  // bytes of a wrong message in an error
 constexpr std::uint64_t kNever = UINT64_MAX;
-constexpr std::uint64_t kDaemonPatience = 3'000'000'000;  // ns, for a daemon to end
-constexpr std::uint64_t kDrainPatience = 2'000'000'000;   // ns, for a reader after a signal
-constexpr int kForegroundMs = 500;                        // between two looks at the terminal
-// The signals that the launcher handles; one that its parent ignores stays ignored.
-constexpr int kEndSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-constexpr int kOtherSignals[] = {SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
-
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char letter : word) text += letter == '\'' ? "'\\''" : std::string(1, letter);
-  return text + "'";
-}
-
-std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
-
-// The daemon of one host, or the remote shell that runs it.
-struct Connection {
-  enum class State { kStarting, kHello, kReady, kRunning, kOver };
-  Host host;
-  State state = State::kStarting;
-  pid_t process = -1;
-  int to = -1;
-  std::string outgoing;  // what the pipe has not taken yet
-  int from = -1;
-  int errors = -1;
-  Reader reader{kGreeting};
-  std::string error_text;  // of the remote shell, incomplete line or last words
-  std::string refusal;
-  std::string caller;         // this host's IP as the daemon's ssh saw it
-  std::size_t unprinted = 0;  // bytes of output that are not printed yet
-
-  [[nodiscard]] std::string where() const {
-    return host.name.empty() ? "this host" : "host " + host.name;
-  }
-};
+constexpr std::uint64_t kDrainPatience = 2'000'000'000;  // ns, for a reader after a signal
+constexpr int kForegroundMs = 500;                       // between two looks at the terminal
 
 class Job {
  public:
   explicit Job(const JobOptions& options) : options_(options) {}
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
-  ~Job();
+  ~Job() { end(); }
   // Returns the job's status once all output is printed, or cannot be: then is_abandoned().
   Result<int> run();
   // Whether a reader does not read: a thread waits for it inside write().
   [[nodiscard]] bool is_abandoned() const { return is_abandoned_; }
 
  private:
-  void watch_signals();
   Result<void> start();
   void go();
   void go_on();
   bool drain();
-  Result<void> connect(Connection& connection, const std::string& espalier);
-  [[noreturn]] void become_daemon(const Connection& connection, const std::string& espalier,
-                                  const std::array<int, 3>& files);
   Result<void> await(Connection::State state);
   Result<void> serve_rendezvous();
   [[nodiscard]] std::string address_for(const Connection& connection) const;
   void describe_job(Connection& connection);
   void wait_and_serve(int timeout_ms);
-  void send(Connection& connection, const Fields& message);
-  void flush(Connection& connection);
   void serve(Connection& connection);
   [[nodiscard]] bool handle(Connection& connection, const Fields& message);
   void lose(Connection& connection);
-  void read_errors(Connection& connection);
+  void print_errors(Connection& connection);
   void take_signal();
   void stop_and_go_on();
   void take_printed();
@@ -122,6 +76,7 @@ class Job {
   void end();
 
   const JobOptions& options_;
+  const JobSignals signals_;
   cluster::Keeper keeper_;
   std::unique_ptr<bootstrap::Server> server_;
   std::vector<Connection> connections_;
@@ -130,9 +85,6 @@ class Job {
   std::unique_ptr<Output> output_;
   bool is_closed_[2] = {};  // a stream of the launcher, as its daemons know
   bool is_abandoned_ = false;
-  std::vector<int> ignored_;  // signals, by the parent
-  sigset_t mask_before_{};
-  int signals_ = -1;
   int interrupted_by_ = 0;             // the first signal that ends the job
   std::vector<int> held_signals_;      // for the ranks, once they run
   std::uint64_t kill_ns_ = kNever;     // when the ranks that go on are killed
@@ -142,80 +94,9 @@ class Job {
   int status_ = 0;
 };
 
-Job::~Job() {
-  end();
-  if (signals_ >= 0) {
-    close(signals_);
-    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  }
-}
-
-// Ends the daemons: each one ends its processes once its pipe is closed.
 void Job::end() {
-  std::vector<pid_t> groups;
-  for (Connection& connection : connections_) {
-    if (connection.to >= 0) close(connection.to);
-    if (connection.process > 0) groups.push_back(connection.process);
-  }
-  // Reads to the end of the daemon's output, which is the daemon's end; a shell gets 3 s.
-  const std::uint64_t until = monotonic_ns() + kDaemonPatience;
-  for (Connection& connection : connections_) {
-    while (connection.from >= 0 && monotonic_ns() < until) {
-      pollfd file{connection.from, POLLIN, 0};
-      if (poll(&file, 1, 10) > 0 && !connection.reader.fill(connection.from)) break;
-    }
-    if (connection.from >= 0) close(connection.from);
-    if (connection.errors >= 0) close(connection.errors);
-  }
-  cluster::end_groups(groups);
-  for (const pid_t group : groups) {
-    while (waitpid(group, nullptr, 0) < 0 && errno == EINTR) continue;
-  }
-  connections_.clear();
+  end_daemons(connections_);
   keeper_.stop();
-}
-
-void Job::become_daemon(const Connection& connection, const std::string& espalier,
-                        const std::array<int, 3>& files) {
-  for (int i = 0; i < 3; ++i) dup2(files[static_cast<std::size_t>(i)], i);
-  reset_signals(ignored_);
-  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  if (connection.host.is_here) {
-    execl(espalier.c_str(), espalier.c_str(), "launch-daemon", nullptr);
-  } else {
-    std::string words = "exec " + options_.remote_shell;
-    if (connection.host.port != 0) words += " -p " + std::to_string(connection.host.port);
-    words += " \"$@\"";
-    const std::string command = "exec " + quoted(espalier) + " launch-daemon";
-    execl("/bin/sh", "sh", "-c", words.c_str(), "sh", connection.host.name.c_str(), command.c_str(),
-          nullptr);
-  }
-  _exit(127);
-}
-
-Result<void> Job::connect(Connection& connection, const std::string& espalier) {
-  int pipes[3][2];
-  for (auto& ends : pipes) {
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-      return fail(std::string("cannot open a pipe: ") + std::strerror(errno));
-    }
-  }
-  connection.process = keeper_.fork_group();
-  const int failure = errno;
-  if (connection.process == 0) {
-    become_daemon(connection, espalier, {pipes[0][0], pipes[1][1], pipes[2][1]});
-  }
-  close(pipes[0][0]);
-  close(pipes[1][1]);
-  close(pipes[2][1]);
-  connection.to = pipes[0][1];
-  fcntl(connection.to, F_SETFL, O_NONBLOCK);
-  connection.from = pipes[1][0];
-  connection.errors = pipes[2][0];
-  if (connection.process < 0) {
-    return fail(std::string("cannot start a process: ") + std::strerror(failure));
-  }
-  return {};
 }
 
 void Job::describe_job(Connection& connection) {
@@ -227,21 +108,10 @@ void Job::describe_job(Connection& connection) {
   }
   job.secret = secret_;
   job.folder = std::filesystem::current_path(ignored).string();
-  job.ignored_signals = ignored_;
+  job.ignored_signals = signals_.ignored();
   job.variables = options_.variables;
   job.arguments = options_.arguments;
-  send(connection, to_fields(job));
-}
-
-// Never waits: a daemon that waits until its own messages are read takes no others.
-void Job::send(Connection& connection, const Fields& message) {
-  connection.outgoing += encode(message);
-  flush(connection);
-}
-
-void Job::flush(Connection& connection) {
-  // After an error the end of the daemon is read from the other pipe.
-  if (!write_some(connection.to, connection.outgoing)) connection.outgoing.clear();
+  connection.send(to_fields(job));
 }
 
 void Job::fail_with(const std::string& line, int status) {
@@ -255,7 +125,7 @@ void Job::say(const std::string& line) { output_->say("espalier: " + one_line(li
 void Job::end_all(int signal_number) {
   for (Connection& connection : connections_) {
     if (connection.state != Connection::State::kRunning) continue;
-    send(connection, {"signal", std::to_string(signal_number)});
+    connection.send({"signal", std::to_string(signal_number)});
   }
 }
 
@@ -296,7 +166,7 @@ void Job::take_printed() {
     if (printed[i] == 0) continue;
     connections_[i].unprinted -= printed[i];
     if (connections_[i].state != Connection::State::kRunning) continue;
-    send(connections_[i], {"printed", std::to_string(printed[i])});
+    connections_[i].send({"printed", std::to_string(printed[i])});
   }
   for (const auto stream : {Output::kStdout, Output::kStderr}) {
     const int error = output_->error(stream);
@@ -310,7 +180,7 @@ void Job::take_printed() {
     }
     for (Connection& connection : connections_) {
       if (connection.state != Connection::State::kRunning) continue;
-      send(connection, {"closed", std::to_string(stream)});
+      connection.send({"closed", std::to_string(stream)});
     }
   }
 }
@@ -347,8 +217,7 @@ bool Job::handle(Connection& connection, const Fields& message) {
 void Job::lose(Connection& connection) {
   const bool was_running = connection.state == Connection::State::kRunning;
   connection.state = Connection::State::kOver;
-  close(connection.from);
-  connection.from = -1;
+  connection.close_messages();
   if (!was_running) return;
   std::uint32_t lost = 0;
   for (std::uint32_t i = 0; i < connection.host.count; ++i) {
@@ -366,8 +235,8 @@ void Job::lose(Connection& connection) {
 }
 
 void Job::serve(Connection& connection) {
-  const bool open = connection.reader.fill(connection.from);
-  for (Fields message; connection.reader.take(message);) {
+  const bool open = connection.fill();
+  for (Fields message; connection.take(message);) {
     if (handle(connection, message)) continue;
     connection.refusal = "its daemon sent a message '" + message[0].substr(0, kMaxQuoted) +
                          "' that is malformed or does not belong here";
@@ -376,33 +245,19 @@ void Job::serve(Connection& connection) {
   if (!open) lose(connection);
 }
 
-// Before the start the text is the reason of a failure, afterwards a message for the user.
-void Job::read_errors(Connection& connection) {
-  char buffer[4096];
-  const ssize_t received = read(connection.errors, buffer, sizeof buffer);
-  if (received <= 0) {
-    close(connection.errors);
-    connection.errors = -1;
-    return;
-  }
-  const std::string text(buffer, static_cast<std::size_t>(received));
-  if (connection.state == Connection::State::kRunning) {
-    output_->say(text);
-  } else {
-    connection.error_text = (connection.error_text + text).substr(0, 65536);
-  }
+void Job::print_errors(Connection& connection) {
+  const std::string text = connection.read_errors();
+  if (!text.empty()) output_->say(text);
 }
 
 // INT, TERM, HUP and QUIT end the job: the ranks get the first one, and a grace time. A second one
 // kills them. Other signals are forwarded.
 void Job::take_signal() {
-  signalfd_siginfo about;
-  if (read(signals_, &about, sizeof about) != sizeof about) return;
-  const int number = static_cast<int>(about.ssi_signo);
+  const std::optional<int> taken = signals_.take();
+  if (!taken) return;
+  const int number = *taken;
   if (number == SIGTSTP) return stop_and_go_on();
-  const bool ends =
-      std::find(std::begin(kEndSignals), std::end(kEndSignals), number) != std::end(kEndSignals);
-  if (!ends) {
+  if (!ends_job(number)) {
     if (living_ == 0 && number != SIGCONT) held_signals_.push_back(number);
     return end_all(number);
   }
@@ -436,7 +291,7 @@ void Job::take_input() {
   if (received < 0 && (errno == EINTR || errno == EAGAIN)) return;
   takes_input_ = false;  // until the daemon has passed it on
   bytes.resize(received > 0 ? static_cast<std::size_t>(received) : 0);
-  send(connections_.front(), {"input", bytes});
+  connections_.front().send({"input", bytes});
 }
 
 void Job::wait_and_serve(int timeout_ms) {
@@ -444,22 +299,22 @@ void Job::wait_and_serve(int timeout_ms) {
   if (takes_input_ && !reads && (timeout_ms < 0 || timeout_ms > kForegroundMs)) {
     timeout_ms = kForegroundMs;
   }
-  std::vector<pollfd> files{
-      {signals_, POLLIN, 0}, {reads ? STDIN_FILENO : -1, POLLIN, 0}, {output_->event(), POLLIN, 0}};
+  std::vector<pollfd> files{{signals_.file(), POLLIN, 0},
+                            {reads ? STDIN_FILENO : -1, POLLIN, 0},
+                            {output_->event(), POLLIN, 0}};
   const std::size_t first = files.size();
   const bool has_room = output_->backlog() < kMaxUnprinted;
   for (const Connection& connection : connections_) {
-    files.push_back({connection.from, POLLIN, 0});
-    files.push_back({has_room ? connection.errors : -1, POLLIN, 0});
-    files.push_back({connection.outgoing.empty() ? -1 : connection.to, POLLOUT, 0});
+    const auto events = connection.events(has_room);
+    files.insert(files.end(), events.begin(), events.end());
   }
   if (poll(files.data(), files.size(), timeout_ms) <= 0) return;
   if (files[0].revents != 0) take_signal();
   if (files[2].revents != 0) take_printed();
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     const pollfd* const entries = &files[first + 3 * i];
-    if (entries[1].revents != 0) read_errors(connections_[i]);
-    if (entries[2].revents != 0) flush(connections_[i]);
+    if (entries[1].revents != 0) print_errors(connections_[i]);
+    if (entries[2].revents != 0) connections_[i].flush();
     if (entries[0].revents != 0) serve(connections_[i]);
   }
   if (files[1].revents != 0 && takes_input_) take_input();
@@ -474,7 +329,7 @@ Result<void> Job::await(Connection::State state) {
       if (!connection.refusal.empty()) return fail(connection.where() + ": " + connection.refusal);
       if (connection.state == Connection::State::kOver) {
         wait_and_serve(50);  // the shell's last words
-        const std::string words = last_line(connection.error_text);
+        const std::string words = connection.last_error_line();
         return fail(connection.where() +
                     " cannot be reached: " + (words.empty() ? "the remote shell ended" : words));
       }
@@ -523,18 +378,6 @@ std::string Job::address_for(const Connection& connection) const {
   return host + bound.substr(bound.rfind(':'));
 }
 
-void Job::watch_signals() {
-  ignored_ = ignored_signals();
-  std::signal(SIGPIPE, SIG_IGN);
-  sigset_t caught;
-  sigemptyset(&caught);
-  for (const int number : kEndSignals) sigaddset(&caught, number);
-  for (const int number : kOtherSignals) sigaddset(&caught, number);
-  for (const int number : ignored_) sigdelset(&caught, number);
-  sigprocmask(SIG_BLOCK, &caught, &mask_before_);
-  signals_ = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 Result<void> Job::start() {
   secret_.resize(kSecretBytes);
   if (getrandom(secret_.data(), secret_.size(), 0) != static_cast<ssize_t>(kSecretBytes)) {
@@ -545,8 +388,9 @@ Result<void> Job::start() {
   ended_.assign(options_.ranks, false);
   connections_.resize(options_.hosts.size());
   for (std::size_t i = 0; i < connections_.size(); ++i) connections_[i].host = options_.hosts[i];
+  const DaemonStart how{keeper_, signals_, espalier, options_.remote_shell};
   for (Connection& connection : connections_) {
-    ESPALIER_TRY(connect(connection, espalier));
+    ESPALIER_TRY(connection.start(how));
   }
   output_ = std::make_unique<Output>();  // its threads come after the forks
   ESPALIER_TRY(await(Connection::State::kHello));
@@ -561,7 +405,7 @@ void Job::go() {
   for (Connection& connection : connections_) {
     const std::string address = address_for(connection);
     connection.state = Connection::State::kRunning;
-    send(connection, {"go", address});
+    connection.send({"go", address});
     if (!options_.verbose) continue;
     say(connection.where() + ": ranks " + std::to_string(connection.host.first) + " to " +
         std::to_string(connection.host.first + connection.host.count - 1) + "; rendezvous at " +
@@ -605,7 +449,6 @@ bool Job::drain() {
 }
 
 Result<int> Job::run() {
-  watch_signals();
   if (const auto started = start(); !started) {
     if (interrupted_by_ == 0) return fail(started.error());
     say("interrupted by signal " + std::to_string(interrupted_by_) + " before the start");

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/search/exchange_flow.h"
+#include "collectives/search/packing/exchange_flow.h"
 #include "collectives/search/packing/packing_graph.h"
 #include "collectives/search/packing/tree_packing.h"
 

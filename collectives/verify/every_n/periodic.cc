@@ -5,6 +5,8 @@
 // alone. A schedule with only one N is proven in the same way, each instance as a progression. The
 // proof is in docs/verifier.md, "For every N".
 
+#include "collectives/verify/every_n/periodic.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -17,13 +19,12 @@
 #include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/every_n/rank_proof.h"
 #include "collectives/verify/every_n/stage_steps.h"
-#include "collectives/verify/methods.h"
 #include "collectives/verify/properties/checks.h"
+#include "collectives/verify/properties/counterexample.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "collectives/verify/properties/rank_sets.h"
-#include "collectives/verify/report/counterexample.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/base/arithmetic.h"
 

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <utility>
 
-#include "collectives/verify/every_n/repeat.h"
 #include "collectives/verify/every_n/slot_turns.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "collectives/verify/properties/repeat.h"
 #include "espalier/internal/base/arithmetic.h"
 #include "espalier/internal/base/step_limits.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collectives/schedule/expand.h"
-#include "collectives/verify/report/proof_result.h"
+#include "collectives/verify/properties/proof_result.h"
 
 namespace espalier::verify {
 

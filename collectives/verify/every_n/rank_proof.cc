@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "collectives/verify/properties/checks.h"
+#include "collectives/verify/properties/counterexample.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "collectives/verify/report/counterexample.h"
 
 namespace espalier::verify {
 namespace {

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "collectives/verify/every_n/progressions.h"
-#include "collectives/verify/every_n/repeat.h"
+#include "collectives/verify/properties/repeat.h"
 #include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {

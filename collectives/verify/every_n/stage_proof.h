@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collectives/verify/every_n/progressions.h"
-#include "collectives/verify/report/proof_result.h"
+#include "collectives/verify/properties/proof_result.h"
 
 namespace espalier::verify {
 

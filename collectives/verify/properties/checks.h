@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "collectives/verify/properties/counterexample.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/report/counterexample.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::verify {
@@ -108,11 +108,5 @@ struct LinkUse {
 // may not be the same memory, and adds to verdict.checks.
 [[nodiscard]] Finding check_hazards(const ExpandedSchedule& schedule, std::uint32_t node,
                                     Verdict& verdict);
-
-// Property steps: each phase takes exactly the steps that it claims, their sum is the claim, and
-// the claimed lower bound is one.
-
-// Checks the claims for N = schedule.blocks.
-[[nodiscard]] Finding check_steps(const ExpandedSchedule& schedule);
 
 }  // namespace espalier::verify

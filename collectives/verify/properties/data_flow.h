@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/verify/properties/counterexample.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/expected_results.h"
 #include "collectives/verify/properties/rank_sets.h"
-#include "collectives/verify/report/counterexample.h"
 
 namespace espalier::verify {
 

@@ -2,10 +2,10 @@
 // and the size is within the limits.
 
 #include "collectives/verify/properties/checks.h"
+#include "collectives/verify/properties/counterexample.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/rank_sets.h"
-#include "collectives/verify/report/counterexample.h"
 #include "collectives/verify/testing/schedule_test.h"
 
 namespace espalier::verify {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectives/verify/every_n/repeat.h"
+#include "collectives/verify/properties/repeat.h"
 #include "espalier/internal/base/arithmetic.h"
 
 namespace espalier::verify {

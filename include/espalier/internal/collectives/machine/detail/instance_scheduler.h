@@ -13,7 +13,7 @@
 #include "espalier/internal/base/assert.h"
 #include "espalier/internal/base/limits.h"
 #include "espalier/internal/base/step_limits.h"
-#include "espalier/internal/collectives/schedule/detail/index_cursor.h"
+#include "espalier/internal/collectives/schedule/index_cursor.h"
 
 namespace espalier {
 

@@ -18,7 +18,7 @@
 #include <numeric>
 #include <vector>
 
-#include "collectives/verify/every_n/repeat.h"
+#include "collectives/verify/properties/repeat.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/internal/base/arithmetic.h"
 

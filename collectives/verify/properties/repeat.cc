@@ -1,4 +1,4 @@
-#include "collectives/verify/every_n/repeat.h"
+#include "collectives/verify/properties/repeat.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "collectives/verify/report/counterexample.h"
+#include "collectives/verify/properties/counterexample.h"
 
 #include "collectives/verify/properties/operands.h"
 

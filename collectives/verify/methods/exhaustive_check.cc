@@ -1,13 +1,14 @@
+#include "collectives/verify/methods/exhaustive_check.h"
+
 #include <algorithm>
 
 #include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/bounds/claimed_bound.h"
-#include "collectives/verify/methods.h"
 #include "collectives/verify/properties/checks.h"
+#include "collectives/verify/properties/counterexample.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "collectives/verify/report/counterexample.h"
 #include "collectives/verify/report/wait_cycle.h"
 #include "espalier/collectives/schedule/programs.h"
 

@@ -20,8 +20,8 @@
 #include <utility>
 
 #include "collectives/lower/hops.h"
-#include "collectives/search/exchange_flow.h"
 #include "collectives/search/fitting.h"
+#include "collectives/search/packing/exchange_flow.h"
 #include "collectives/search/packing/packing_graph.h"
 #include "collectives/search/packing/path_packing.h"
 #include "collectives/search/searches.h"

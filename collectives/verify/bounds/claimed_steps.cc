@@ -4,7 +4,6 @@
 
 #include "base/counted.h"
 #include "collectives/verify/bounds/claimed_bound.h"
-#include "collectives/verify/properties/checks.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 
 namespace espalier::verify {

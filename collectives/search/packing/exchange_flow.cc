@@ -1,4 +1,4 @@
-#include "collectives/search/exchange_flow.h"
+#include "collectives/search/packing/exchange_flow.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,5 @@
 #pragma once
-// The proof for every N at once, of periodic schedules, and the proof by expansion, one N after the
-// other. Internal to collectives/verify.
+// The proof for every N at once, of periodic schedules. Internal to collectives/verify.
 
 #include <cstdint>
 
@@ -25,10 +24,5 @@ enum class Outcome {
 [[nodiscard]] Outcome prove_every_blocks(const topology::Topology& topology,
                                          const Programs& programs, const VerifyOptions& options,
                                          Verdict& verdict);
-
-// Checks all properties for each N up to options.max_blocks, or up to settling_bound() of all
-// programs if that is 0. Sets Verdict::for_all only if the block table gives only one N.
-[[nodiscard]] Verdict check_exhaustively(const topology::Topology& topology,
-                                         const Programs& programs, const VerifyOptions& options);
 
 }  // namespace espalier::verify

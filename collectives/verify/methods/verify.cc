@@ -1,6 +1,7 @@
 #include "espalier/collectives/verify/verify.h"
 
-#include "collectives/verify/methods.h"
+#include "collectives/verify/every_n/periodic.h"
+#include "collectives/verify/methods/exhaustive_check.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
