@@ -18,7 +18,7 @@ TITLES = {"espalier": "Espalier", "shared": "shared", "measured": "measured", "o
 OWN = ("espalier", "shared", "measured")
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
 PARTS = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
-PLOTS = "tests/bench/peers.py --build build --page tests/bench/peers_runs.json --plots build/docs/pictures >/dev/null"
+PLOTS = "tests/bench/peers.py --build build --page tests/bench/peers_runs.json --plots build/docs/pictures"
 PLOTTED = ("broadcast", "allreduce", "scan", "all-to-all")
 SHORT, LONG, BOUND_FROM = 64 << 10, 8 << 20, 16 << 10
 # By kind of place, and for sizes from this one on: turns, repetitions per turn, warm-ups per turn, starts. On one machine turns differ more.

@@ -574,10 +574,6 @@ def sampled_pairs(pages):
     return pages.pairs()[::RANKING_STRIDE]
 
 
-def sampled_names(pages):
-    return pages.names[::PAGE_STRIDE]
-
-
 def check_rows(rankings, when):
     """Whether when.md has the rows of these rankings."""
     rows = dict(sections(when))
@@ -599,7 +595,7 @@ def sampled(pages):
                 raise Wrong(f"docs/algorithms/{name}.md: the part '{part}' is not as printed; --write prints it anew")
     check_rows(pages.rank(sampled_pairs(pages)), when)
     files = indices(pages, when)
-    for page in in_parallel(lambda name: pages.page(name, when), sampled_names(pages)):
+    for page in in_parallel(lambda name: pages.page(name, when), pages.names[::PAGE_STRIDE]):
         files.update(page)
     return files
 

@@ -78,7 +78,7 @@ class Changes(unittest.TestCase):
     def test_rows(self):
         when = (self.folder / "when.md").read_text()
         self.assertEqual(list(algorithm_pages.difference(self.pages, algorithm_pages.indices(self.pages, when))), [])
-        name = algorithm_pages.sampled_names(self.pages)[0]
+        name = self.pages.names[0]
         self.change(self.folder / f"{name}.md", "\n## Cost\n", "\n## Costs\n")
         self.assertIn(f"{name}.md (-)", "\n".join(algorithm_pages.difference(self.pages, self.pages.page(name, when))))
         self.change(self.root / "README.md", "| [broadcast](", "| [[broadcast](")

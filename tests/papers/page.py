@@ -5,6 +5,7 @@ page.py --write build/tests/papers/papers     writes the record (papers.csv, sub
 page.py --check build/tests/papers/papers     whether they are what would be written now; exit status 1 if not
 page.py --page                                writes the page from the record as it is
 """
+import hashlib
 import pathlib
 import re
 import subprocess
@@ -42,7 +43,9 @@ def compute(program):
         wrong = [line for line in ran.stdout.splitlines() if line.startswith("WRONG")]
         if wrong or ran.returncode != 0:
             sys.exit("\n".join([*wrong, f"{program}: exit status {ran.returncode}"]))
-        return {path.name: path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(folder).iterdir())}
+        found = {path.name: path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(folder).iterdir())}
+    rows = [{**row, "digest": hashlib.sha256(found.get(row["file"], "").encode()).hexdigest()[:16]} for row in pages.rows_of(found["pictures.csv"])]
+    return {**found, "pictures.csv": pages.csv_text(rows[0], rows)}
 
 
 def algorithms_text(algorithms):
