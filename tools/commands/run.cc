@@ -4,16 +4,13 @@
 
 #include <iostream>
 #include <memory>
-#include <string>
 
 #include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
-#include "tools/options/plan_options.h"
 #include "tools/options/resolve.h"
-#include "tools/options/workload_options.h"
 #include "tools/run/schedules.h"
 
 namespace espalier::tools {

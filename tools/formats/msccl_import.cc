@@ -41,10 +41,10 @@ struct MscclValue {
   enum class Maker : std::uint8_t { kInput, kMessage, kCombine, kCopy };
   Maker maker = Maker::kInput;
   std::uint32_t rank = 0;
-  ChunkName name;
+  ChunkName name = {};
   std::int64_t a = -1, b = -1;  // the values that it is made of; a message: the one that is sent
   // The thread blocks that send and receive a message.
-  std::pair<std::uint32_t, std::uint32_t> sender, receiver;
+  std::pair<std::uint32_t, std::uint32_t> sender = {}, receiver = {};
   std::uint32_t first_rank = 0;  // whose input is the first operand
   bool is_used = false;
   bool is_output = false;
@@ -110,8 +110,7 @@ class MscclExecution {
     if (from_root && rank != root_) return;
     const std::int64_t count = has_own_input() ? part_ : file_.chunks;
     for (std::int64_t i = 0; i < count; ++i) {
-      MscclValue value;
-      value.rank = rank;
+      MscclValue value{.rank = rank};
       value.name.chunk = has_own_input() ? rank * part_ + i : i;
       value.name.origin = is_all_to_all() ? rank : 0;
       value.first_rank = rank;
@@ -138,14 +137,12 @@ class MscclExecution {
              " with chunk " + std::to_string(at(b).name.chunk));
     }
     if (at(b).first_rank < at(a).first_rank) std::swap(a, b);
-    MscclValue value;
-    value.maker = MscclValue::Maker::kCombine;
-    value.rank = placed.rank;
-    value.name = at(a).name;
-    value.a = a;
-    value.b = b;
-    value.first_rank = at(a).first_rank;
-    return add(value);
+    return add({.maker = MscclValue::Maker::kCombine,
+                .rank = placed.rank,
+                .name = at(a).name,
+                .a = a,
+                .b = b,
+                .first_rank = at(a).first_rank});
   }
 
   void perform(std::size_t position, const PlacedStep& placed) {
@@ -169,15 +166,13 @@ class MscclExecution {
   std::int64_t receive(const PlacedStep& placed, std::int64_t k) {
     const auto [sent, block] =
         sent_[static_cast<std::size_t>(placed.sender)][static_cast<std::size_t>(k)];
-    MscclValue value;
-    value.maker = MscclValue::Maker::kMessage;
-    value.rank = placed.rank;
-    value.name = at(sent).name;
-    value.a = sent;
-    value.sender = {at(sent).rank, block};
-    value.receiver = {placed.rank, placed.block};
-    value.first_rank = at(sent).first_rank;
-    return add(value);
+    return add({.maker = MscclValue::Maker::kMessage,
+                .rank = placed.rank,
+                .name = at(sent).name,
+                .a = sent,
+                .sender = {at(sent).rank, block},
+                .receiver = {placed.rank, placed.block},
+                .first_rank = at(sent).first_rank});
   }
 
   // The output of a rank: each chunk must be the one of its place. What it combines, the verifier
@@ -204,13 +199,11 @@ class MscclExecution {
                (is_all_to_all() ? " of rank " + std::to_string(wanted.origin) : ""));
       }
       if (at(value).maker == MscclValue::Maker::kInput) {
-        MscclValue copy;
-        copy.maker = MscclValue::Maker::kCopy;
-        copy.rank = rank;
-        copy.name = at(value).name;
-        copy.a = value;
-        copy.first_rank = at(value).first_rank;
-        value = add(copy);
+        value = add({.maker = MscclValue::Maker::kCopy,
+                     .rank = rank,
+                     .name = at(value).name,
+                     .a = value,
+                     .first_rank = at(value).first_rank});
       }
       at(value).is_used = at(value).is_output = true;
     }
@@ -317,12 +310,10 @@ class MscclTimer {
   }
 
   [[nodiscard]] lower::TimedOperand into(const MscclValue& value) const {
-    lower::TimedOperand operand;
-    operand.buffer = value.is_output ? Buffer::kOutput : Buffer::kScratch;
-    operand.segment = file_.collective == Collective::kAllToAll
-                          ? static_cast<std::int32_t>(value.name.origin)
-                          : segment_of(value);
-    return operand;
+    return {.buffer = value.is_output ? Buffer::kOutput : Buffer::kScratch,
+            .segment = file_.collective == Collective::kAllToAll
+                           ? static_cast<std::int32_t>(value.name.origin)
+                           : segment_of(value)};
   }
 
   void write(std::size_t i, std::int32_t latest) {
@@ -413,8 +404,7 @@ std::int64_t root_of(const std::string& path, const MscclFile& file, std::int64_
 bool is_among_neighbours(const topology::Topology& topology, const lower::TimedSchedule& timed) {
   for (std::uint32_t node = 0; node < timed.nodes.size(); ++node) {
     for (const lower::TimedInstance& one : timed.nodes[node]) {
-      const bool sends = one.kind == ActionKind::kSend;
-      if (sends && topology.capacity(node, one.peer) == 0) return false;
+      if ((one.kind == ActionKind::kSend) && topology.capacity(node, one.peer) == 0) return false;
     }
   }
   return true;
@@ -433,12 +423,11 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
                            const topology::Topology& topology, const ImportOptions& options) {
   const std::int64_t root = root_of(path, file, options.root);
   const std::vector<MscclValue> values = MscclExecution(path, file, root).execute();
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = static_cast<std::uint32_t>(root);
-  parameters.topology_digest = topology.digest();
-  parameters.window = window_of(file);
-  parameters.host_limits = options.for_hosts;
+  CollectiveParameters parameters{.ranks = topology.ranks(),
+                                  .root = static_cast<std::uint32_t>(root),
+                                  .topology_digest = topology.digest(),
+                                  .window = window_of(file),
+                                  .host_limits = options.for_hosts};
   const std::string name = printable(file.name);
   lower::TimedSchedule timed(topology.ranks());
   timed.digest = MscclTimer(file, values, timed).add_all();
