@@ -11,11 +11,12 @@
 #include <tuple>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/embed/groups.h"
 #include "collectives/embed/placement.h"
 #include "collectives/search/fractional_mesh.h"
-#include "espalier/collectives/algorithms/algorithms.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
@@ -39,16 +40,8 @@ Programs routed_programs(const topology::Topology& topology, const std::string& 
   Collective wanted{};
   EXPECT_TRUE(parse_collective(collective.c_str(), wanted));
   const CollectiveParameters parameters = parameters_on(topology, 0, run_length);
-  Programs programs;
-  if (const Algorithm* found = find_algorithm(wanted, algorithm.c_str()); found != nullptr) {
-    programs.resize(parameters.ranks);
-    for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
-      EXPECT_EQ(found->generate(parameters, rank, programs[rank]), Status::kOk);
-    }
-    return programs;
-  }
   const auto* searched = searched::find_searched(wanted, algorithm);
-  EXPECT_NE(searched, nullptr) << algorithm;
+  if (searched == nullptr) return must_generate(wanted, algorithm, parameters);
   return or_throw(searched->search(topology, parameters));
 }
 
@@ -62,13 +55,6 @@ Programs embedded_programs(const topology::Topology& topology, const Embedding& 
       routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run_length);
   EXPECT_EQ(place_all(embedding.node_of, programs), Status::kOk);
   return programs;
-}
-
-verify::Verdict proof_of(const topology::Topology& topology, const Programs& programs,
-                         bool links = true) {
-  return verify::verify(topology,
-                        [&](std::uint32_t node) -> const Program& { return programs[node]; },
-                        {.links = links});
 }
 
 // The maximum load of a link per period, recounted along the routes; and the period.
@@ -114,7 +100,7 @@ TEST_P(Known, IsProven) {
   const auto topology = or_throw(topology::parse(embedding->topology));
   const Programs programs = embedded_programs(*topology, *embedding);
   const bool stored = embedding->switching == Switching::kStoreAndForward;
-  const verify::Verdict verdict = proof_of(*topology, programs, !stored);
+  const verify::Verdict verdict = verify::verdict_of(*topology, programs, {.links = !stored});
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   EXPECT_TRUE(verdict.for_all) << verdict.limited;
   if (stored) {
@@ -246,7 +232,8 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
       ASSERT_TRUE(found) << spec << " " << algorithm << " root " << corner;
       EXPECT_EQ(found->switching, Switching::kCutThrough);
       EXPECT_EQ(found->node_of.front(), corner);
-      const verify::Verdict verdict = proof_of(*topology, embedded_programs(*topology, *found));
+      const verify::Verdict verdict =
+          verify::verdict_of(*topology, embedded_programs(*topology, *found));
       EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
     }
   }
@@ -269,7 +256,7 @@ void expect_found(const std::string& spec, const std::string& collective,
   }
   ASSERT_EQ(place_all(found.node_of, programs), Status::kOk);
   const bool stored = search.switching == Switching::kStoreAndForward;
-  const verify::Verdict verdict = proof_of(*topology, programs, !stored);
+  const verify::Verdict verdict = verify::verdict_of(*topology, programs, {.links = !stored});
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   if (!stored) return;
   const auto [load, period] = stored_load(*topology, programs);
@@ -388,7 +375,7 @@ TEST(Groups, FillTheMesh) {
         embedding.groups.push_back({group.parent, group.is_right});
       }
       const Programs programs = embedded_programs(*topology, embedding);
-      const verify::Verdict verdict = proof_of(*topology, programs);
+      const verify::Verdict verdict = verify::verdict_of(*topology, programs);
       EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
       EXPECT_EQ(phase_steps(programs[0], 1), found.placement.latency + 1);
     }
@@ -438,7 +425,7 @@ TEST(Placing, KeepsASchedule) {
       std::shuffle(node_of.begin(), node_of.end(), random);
       ASSERT_EQ(place_all(node_of, programs), Status::kOk);
       for (std::uint32_t node = 0; node < ranks; ++node) EXPECT_EQ(programs[node].node, node);
-      const verify::Verdict verdict = proof_of(*topology, programs);
+      const verify::Verdict verdict = verify::verdict_of(*topology, programs);
       EXPECT_TRUE(verdict.valid) << collective << " " << algorithm << " " << ranks << ": "
                                  << verdict.counterexample.message;
       EXPECT_EQ(phase_steps(programs[0], 5), steps);
@@ -475,7 +462,7 @@ TEST(Snake, StepsToNeighbours) {
       }
       Programs programs = routed_programs(*topology, "broadcast", "chain", 0);
       ASSERT_EQ(place_all(snake->node_of, programs), Status::kOk);
-      const verify::Verdict verdict = proof_of(*topology, programs);
+      const verify::Verdict verdict = verify::verdict_of(*topology, programs);
       EXPECT_TRUE(verdict.valid && verdict.async) << verdict.counterexample.message;
     }
     const bool ring = topology->ranks() % 2 == 0 && topology->shape().rows > 1;

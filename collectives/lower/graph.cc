@@ -150,12 +150,8 @@ class Reader {
       return refuse(node, one, "its places have runs of different lengths");
     }
     for (std::size_t part = 0; part < one.into.segment_count && !wrong_; ++part) {
-      Task task;
-      task.kind = one.kind;
-      task.from = node;
-      task.a = left[part];
-      task.b = right[part];
-      task.step = one.step;
+      Task task{
+          .kind = one.kind, .from = node, .a = left[part], .b = right[part], .step = one.step};
       write(node, one.into, static_cast<std::int64_t>(part), task);
     }
   }

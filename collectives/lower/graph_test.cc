@@ -6,21 +6,16 @@
 #include <tuple>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/build/builder.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {
 namespace {
 
 Programs routed(Collective collective, const char* name, std::uint32_t ranks,
                 std::uint32_t run_length = 0) {
-  CollectiveParameters parameters{.ranks = ranks, .topology_digest = 1, .run_length = run_length};
-  Programs programs(ranks);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const Algorithm* algorithm = find_algorithm(collective, name);
-    EXPECT_EQ(algorithm->generate(parameters, rank, programs[rank]), Status::kOk) << name;
-  }
-  return programs;
+  return must_generate(collective, name,
+                       {.ranks = ranks, .topology_digest = 1, .run_length = run_length});
 }
 
 Graph graph_of(const Programs& programs) { return or_throw(find_graph(programs)); }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/algorithms/testing/parameters.h"
 
 namespace espalier::lower {
@@ -12,22 +13,13 @@ CollectiveParameters parameters_for(const topology::Topology& topology) {
   return topology_parameters(topology);
 }
 
-Programs routed(const CollectiveParameters& parameters, Collective collective, const char* name) {
-  Programs programs(parameters.ranks);
-  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
-    const Algorithm* algorithm = find_algorithm(collective, name);
-    EXPECT_EQ(algorithm->generate(parameters, rank, programs[rank]), Status::kOk) << name;
-  }
-  return programs;
-}
-
 TEST(Lower, ASmallScheduleHasNoTables) {
   const auto mesh = or_throw(topology::parse("mesh:4x4"));
   const CollectiveParameters parameters = parameters_for(*mesh);
   Report report;
   const Programs lowered =
       or_throw(lower(*mesh, parameters, PortModel::kMultiport,
-                     routed(parameters, Collective::kBroadcast, "two-tree"), report));
+                     must_generate(Collective::kBroadcast, "two-tree", parameters), report));
   ASSERT_EQ(lowered.size(), 16u);
   for (const Program& program : lowered) {
     EXPECT_STREQ(program.algorithm, "two-tree, lowered");
@@ -46,7 +38,7 @@ TEST(Lower, ASmallScheduleHasNoTables) {
 TEST(Lower, AHopByHopScheduleStaysAsItIs) {
   const auto line = or_throw(topology::parse("mesh:1x5"));
   const CollectiveParameters parameters = parameters_for(*line);
-  const Programs chain = routed(parameters, Collective::kBroadcast, "chain");
+  const Programs chain = must_generate(Collective::kBroadcast, "chain", parameters);
   ASSERT_TRUE(is_hop_by_hop(*line, chain));
   Report report;
   const Programs lowered = or_throw(lower(*line, parameters, PortModel::kMultiport, chain, report));
@@ -57,7 +49,7 @@ TEST(Lower, AHopByHopScheduleStaysAsItIs) {
   // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
   const auto tree = or_throw(topology::parse("fattree:k=5,h=1,c=1"));
   EXPECT_FALSE(
-      is_hop_by_hop(*tree, routed(parameters_for(*tree), Collective::kBroadcast, "chain")));
+      is_hop_by_hop(*tree, must_generate(Collective::kBroadcast, "chain", parameters_for(*tree))));
 }
 
 // Looked-up tables are kept too, even when the original programs are gone.
@@ -68,7 +60,7 @@ TEST(Lower, AHopByHopScheduleKeepsItsTables) {
   Report report;
   std::vector<std::vector<std::uint8_t>> tables;
   {
-    const Programs exchange = routed(parameters, Collective::kAllToAll, "pairwise");
+    const Programs exchange = must_generate(Collective::kAllToAll, "pairwise", parameters);
     const Programs once =
         or_throw(lower(*tree, parameters, PortModel::kSingleSend, exchange, report));
     lowered = or_throw(lower(*tree, parameters, PortModel::kSingleSend, once, report));
@@ -92,11 +84,7 @@ TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
   CollectiveParameters parameters = parameters_for(*tree);
   parameters.arity = 3;
   parameters.height = 1;
-  const Algorithm* leaf = find_algorithm(Collective::kBroadcast, "leaf-multiport");
-  Programs programs(algorithm_nodes(*leaf, parameters)), lowered;
-  for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    ASSERT_EQ(leaf->generate(parameters, node, programs[node]), Status::kOk);
-  }
+  const Programs programs = must_generate(Collective::kBroadcast, "leaf-multiport", parameters);
   Report report;
   const auto refused = lower(*tree, parameters, PortModel::kSingleSend, programs, report);
   ASSERT_FALSE(refused);
@@ -104,14 +92,14 @@ TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
             "'leaf-multiport' on fattree:k=3,h=1,c=1 cannot be lowered: every peer is a neighbour "
             "already, and its nodes send over several links in a step; expected ports multiport, "
             "not single-send");
-  lowered = or_throw(lower(*tree, parameters, PortModel::kMultiport, programs, report));
+  const auto lowered = or_throw(lower(*tree, parameters, PortModel::kMultiport, programs, report));
   EXPECT_EQ(lowered.size(), programs.size());
 }
 
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
   const auto mesh = or_throw(topology::parse("mesh:3x3"));
   CollectiveParameters parameters = parameters_for(*mesh);
-  const Programs ring = routed(parameters, Collective::kAllgather, "ring");
+  const Programs ring = must_generate(Collective::kAllgather, "ring", parameters);
   Report report;
   const Programs wide = or_throw(lower(*mesh, parameters, PortModel::kMultiport, ring, report));
   const Programs single = or_throw(lower(*mesh, parameters, PortModel::kSingleSend, ring, report));
@@ -127,16 +115,16 @@ TEST(Lower, ALongNameIsCut) {
   const auto mesh = or_throw(topology::parse("mesh:3x3"));
   const CollectiveParameters parameters = parameters_for(*mesh);
   Report report;
-  const Programs lowered =
-      or_throw(lower(*mesh, parameters, PortModel::kMultiport,
-                     routed(parameters, Collective::kBroadcast, "two-tree-simplex"), report));
+  const Programs lowered = or_throw(
+      lower(*mesh, parameters, PortModel::kMultiport,
+            must_generate(Collective::kBroadcast, "two-tree-simplex", parameters), report));
   EXPECT_STREQ(lowered[0].algorithm, "two-tree-simpl, lowered");
 }
 
 TEST(Lower, RefusesInOneLine) {
   const auto mesh = or_throw(topology::parse("mesh:3x3"));
   const CollectiveParameters parameters = parameters_for(*mesh);
-  Programs chain = routed(parameters, Collective::kBroadcast, "chain");
+  Programs chain = must_generate(Collective::kBroadcast, "chain", parameters);
   chain[3].actions_count = 0;
   chain[3].phases[0].actions = 0;
   Report report;

@@ -3,24 +3,18 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
-#include "espalier/collectives/algorithms/algorithms.h"
+#include "collectives/algorithms/testing/generate_all.h"
 
 namespace espalier::lower {
 namespace {
 
 Programs generate(const topology::Topology& topology, Collective collective, const char* name) {
-  const Algorithm* algorithm = find_algorithm(collective, name);
-  EXPECT_NE(algorithm, nullptr);
   const topology::Shape shape = topology.shape();
-  CollectiveParameters parameters{.ranks = topology.ranks(),
-                                  .arity = shape.arity,
-                                  .height = shape.height,
-                                  .capacities = shape.capacities.data()};
-  Programs programs(algorithm_nodes(*algorithm, parameters));
-  for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    EXPECT_EQ(algorithm->generate(parameters, node, programs[node]), Status::kOk);
-  }
-  return programs;
+  return must_generate(collective, name,
+                       {.ranks = topology.ranks(),
+                        .arity = shape.arity,
+                        .height = shape.height,
+                        .capacities = shape.capacities.data()});
 }
 
 TEST(Neighbours, AChainAlongARowHasNoStranger) {

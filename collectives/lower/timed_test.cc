@@ -5,6 +5,7 @@
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/lower/timed_rows.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/verify/verify.h"
 
 namespace espalier::lower {
@@ -26,11 +27,6 @@ TimedSchedule schedule_for(const topology::Topology& topology, Collective collec
   return schedule;
 }
 
-verify::Verdict proven(const topology::Topology& topology, const Programs& programs) {
-  return verify::verify(topology,
-                        [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
-}
-
 // Ranks 0 and 3 of a line send to rank 1, rank 3 by way of rank 2.
 TimedSchedule sum_on_a_line(const topology::Topology& line) {
   TimedSchedule schedule = schedule_for(line, Collective::kReduce);
@@ -49,7 +45,7 @@ TEST(Timed, WhatMovesNothingHasNoSteps) {
   const auto host = or_throw(topology::parse("hosts:1x1"));
   const TimedSchedule schedule = schedule_for(*host, Collective::kBroadcast);
   const Programs programs = or_throw(write_programs(parameters_for(*host, 0), schedule));
-  const verify::Verdict verdict = proven(*host, programs);
+  const verify::Verdict verdict = verify::verdict_of(*host, programs);
   EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
   EXPECT_EQ(phase_steps(programs[0], 3), 0);
 }
@@ -60,7 +56,7 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
   for (const std::int32_t period : {1, 2, 5}) {
     schedule.period = period;
     Programs programs = or_throw(write_programs(parameters_for(*line, 1), schedule));
-    const verify::Verdict verdict = proven(*line, programs);
+    const verify::Verdict verdict = verify::verdict_of(*line, programs);
     EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
     EXPECT_EQ(phase_steps(programs[0], 3), 4 + 2 * period);
     int copies = 0;
@@ -80,7 +76,7 @@ TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
   CollectiveParameters parameters = parameters_for(*line, 1);
   parameters.window = 3;
   Programs programs = or_throw(write_programs(parameters, schedule));
-  EXPECT_TRUE(proven(*line, programs).valid);
+  EXPECT_TRUE(verify::verdict_of(*line, programs).valid);
   for (std::uint32_t i = 0; i < programs[1].actions_count; ++i) {
     EXPECT_NE(programs[1].actions[i].kind, ActionKind::kCopy);
   }
@@ -105,7 +101,7 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
       }
       const CollectiveParameters parameters = parameters_for(*line, 0);
       Programs programs = or_throw(write_programs(parameters, schedule));
-      const verify::Verdict verdict = proven(*line, programs);
+      const verify::Verdict verdict = verify::verdict_of(*line, programs);
       EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
       const std::int32_t slots =
           (stays + static_cast<std::int32_t>(parameters.window) + period - 1) / period;
@@ -144,7 +140,7 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
   const Program& router = programs[12];
   EXPECT_EQ(router.actions_count, 2u) << "132 messages in, 132 out";
   EXPECT_GT(router.table.size, 0u);
-  const verify::Verdict verdict = proven(*star, programs);
+  const verify::Verdict verdict = verify::verdict_of(*star, programs);
   EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
 }
 
@@ -174,7 +170,7 @@ TEST(Timed, OneActionHasUpTo255CopiesOfAStep) {
     copies += programs[1].actions[k].kind == ActionKind::kCopy ? 1 : 0;
   }
   EXPECT_EQ(copies, 1u);
-  const verify::Verdict verdict = proven(*line, programs);
+  const verify::Verdict verdict = verify::verdict_of(*line, programs);
   EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
 }
 
@@ -212,7 +208,7 @@ TEST(Timed, HostsHaveRoomForMoreIndicesThanBoards) {
   parameters.host_limits = true;
   const Programs programs = or_throw(write_programs(parameters, schedule));
   EXPECT_GT(programs[1].indices_count, 64u);
-  const verify::Verdict verdict = proven(*ring, programs);
+  const verify::Verdict verdict = verify::verdict_of(*ring, programs);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
 }
 

@@ -22,8 +22,7 @@ TEST_F(MachineTest, BeforeInitNothingGoes) {
 }
 
 TEST_F(MachineTest, InitOnceWithAWindow) {
-  MachineConfig config;
-  config.window = 0;
+  MachineConfig config{.window = 0};
   EXPECT_EQ(machine.init(endpoint, config), Status::kBadArgument);
   ScriptedEndpoint wide(0, std::vector<std::uint32_t>(kMaxLinks + 1));
   EXPECT_EQ(machine.init(wide, MachineConfig()), Status::kTooLarge);
@@ -328,8 +327,7 @@ TEST_F(MachineTest, APaceThatFallsOrLeavesItsPhaseEndsTheCollective) {
   ASSERT_EQ(check_program(program), Status::kOk);
   run_malformed();
   Machine other;
-  MachineConfig config;
-  config.deadline_ns = kD;
+  MachineConfig config{.deadline_ns = kD};
   ASSERT_EQ(other.init(endpoint, config), Status::kOk);
   program = valid;
   program.indices_count = 5;

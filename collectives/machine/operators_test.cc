@@ -228,8 +228,7 @@ TEST(Operators, SizesAndNames) {
   }
   EXPECT_EQ(type, Type::kI8);
   EXPECT_EQ(op, Op::kSum);
-  Operator unknown;
-  unknown.type = static_cast<Type>(99);
+  Operator unknown{.type = static_cast<Type>(99)};
   EXPECT_EQ(element_bytes(unknown), 0u);
   EXPECT_FALSE(can_combine(unknown));
   EXPECT_STREQ(type_name(unknown.type), "unknown");

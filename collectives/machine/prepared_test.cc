@@ -38,8 +38,7 @@ TEST_F(PreparedTest, APreparedCollectiveStartsAgainAndAgain) {
   }
   // The same as without preparing.
   Machine plain;
-  MachineConfig config;
-  config.deadline_ns = kD;
+  MachineConfig config{.deadline_ns = kD};
   ASSERT_EQ(plain.init(endpoint, config), Status::kOk);
   ASSERT_EQ(plain.start(program, buffers, op, 64), Status::kOk);
   EXPECT_EQ(plain.poll(), Status::kBusy);

@@ -101,12 +101,11 @@ class Judge {
     for (std::uint32_t index = 0; index < log.count(); ++index) {
       const Instance& it = instances_[index];
       const OperandAt& operand = it.kind == ActionKind::kSend ? it.a : it.into;
-      Event expected;
-      expected.step = static_cast<std::uint32_t>(it.step);
-      expected.segment = static_cast<std::uint32_t>(operand.segment);
-      expected.block = static_cast<std::uint32_t>(operand.block);
-      expected.action = static_cast<std::uint8_t>(it.action);
-      expected.kind = static_cast<std::uint8_t>(it.kind);
+      Event expected{.step = static_cast<std::uint32_t>(it.step),
+                     .segment = static_cast<std::uint32_t>(operand.segment),
+                     .block = static_cast<std::uint32_t>(operand.block),
+                     .action = static_cast<std::uint8_t>(it.action),
+                     .kind = static_cast<std::uint8_t>(it.kind)};
       if (it.link >= 0) expected.link = static_cast<std::uint8_t>(it.link);
       std::array<std::uint8_t, kEventBytes> bytes{}, right{};
       event_bytes(log.event(index), bytes.data());
@@ -273,8 +272,7 @@ void run_one(unsigned seed, Seen& seen) {
   Layout layout;
   EXPECT_EQ(make_layout(program, count, 1, layout), Status::kOk);
   Memory memory(program, layout);
-  MachineConfig config;
-  config.window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
+  MachineConfig config{.window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow))};
   const std::uint32_t endpoint_window = static_cast<std::uint32_t>(pick(random, 1, kMaxWindow));
   Judge judge(program, layout, memory.buffers(),
               std::min({config.window, program.window, endpoint_window}));

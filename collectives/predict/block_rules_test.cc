@@ -28,8 +28,7 @@ Model model_of(double alpha, double beta, std::uint64_t burst) {
 Rules rules_for(Collective collective, const char* name, std::uint32_t ranks, const Model& model,
                 std::uint32_t rows) {
   Rules made;
-  CollectiveParameters parameters;
-  parameters.ranks = ranks;
+  CollectiveParameters parameters{.ranks = ranks};
   EXPECT_EQ(find_algorithm(collective, name)->generate(parameters, 0, made.program), Status::kOk);
   const StepLengths lengths(1, [&](std::uint32_t) -> const Program& { return made.program; });
   made.rules = block_rules(made.program, lengths, cost_of(model), rows);

@@ -24,9 +24,7 @@ std::uint64_t whole(double value, double unit, std::uint64_t most) {
 }
 
 LinkCost one_line(std::uint64_t alpha_ps, std::uint64_t beta_fs) {
-  LinkCost cost;
-  cost.lines = {{0, alpha_ps, beta_fs, {}, {}}};
-  return cost;
+  return LinkCost{.lines = {{0, alpha_ps, beta_fs, {}, {}}}};
 }
 
 }  // namespace

@@ -242,13 +242,11 @@ TEST(Model, BlocksOfAPipelineTakeNoLessThanTheirOverhead) {
 }
 
 TEST(Model, NoMessagesTakeLessThanTheLeastTime) {
-  LinkCost one;
-  one.lines = {{0, 1000, 2000, {}, {}}};
+  LinkCost one{.lines = {{0, 1000, 2000, {}, {}}}};
   EXPECT_EQ(one.least_time(1000, 10, 7), 7 * 1000u + 2000u);
   EXPECT_EQ(one.least_time(0, 0, 3), 3000u);
   // Blocks of 10 bytes cost 3 a byte, of 99 bytes 2.1, and longer ones 4 and more.
-  LinkCost dear;
-  dear.lines = {{0, 10, 2000, {}, {}}, {100, 0, 4000, {}, {}}};
+  LinkCost dear{.lines = {{0, 10, 2000, {}, {}}, {100, 0, 4000, {}, {}}}};
   EXPECT_EQ(dear.least_time(10'000, 10, 2), 21010u);
   EXPECT_EQ(dear.least_time(10'000, 100, 2), 40000u);
   EXPECT_EQ(dear.least_time(50, 60, 1), 110u);

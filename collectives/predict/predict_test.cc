@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/schedule/expand.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::predict {
 namespace {
@@ -27,11 +27,7 @@ Schedule make(const char* spec, Collective collective, const char* name,
                                   .blocks = &kBlocks,
                                   .blocks_count = 1,
                                   .run_length = run_length};
-  schedule.programs.resize(parameters.ranks);
-  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
-    EXPECT_EQ(find_algorithm(collective, name)->generate(parameters, rank, schedule.programs[rank]),
-              Status::kOk);
-  }
+  schedule.programs = must_generate(collective, name, parameters);
   return schedule;
 }
 
@@ -99,8 +95,7 @@ TEST(Predict, LatencyOverheadAndGammaAddUp) {
   model.gamma_fs = 500'000;
   model.combines.push_back({Op::kSum, Type::kF32, 700'000, {}});
   EXPECT_EQ(predicted(reduce, 1000, model), kBlockTime + 500'000);
-  Conditions sum;
-  sum.op = {.op = Op::kSum, .type = Type::kF32};
+  Conditions sum{.op = {.op = Op::kSum, .type = Type::kF32}};
   EXPECT_EQ(predicted(reduce, 1000, model, sum), kBlockTime + 700'000);
 }
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <cstring>
 #include <functional>
 #include <set>
 #include <string>

@@ -187,12 +187,11 @@ DoubleFibonacci double_fibonacci(std::uint32_t n) {
 namespace {
 
 Broadcast plan(const CollectiveParameters& parameters, Collective collective) {
-  Broadcast broadcast;
-  broadcast.outline = {.collective = collective,
-                       .algorithm = "double-fibonacci",
-                       .segments = 2,
-                       .needs_commutative = collective == Collective::kReduce};
-  broadcast.period = 2;
+  Broadcast broadcast{.outline = {.collective = collective,
+                                  .algorithm = "double-fibonacci",
+                                  .segments = 2,
+                                  .needs_commutative = collective == Collective::kReduce},
+                      .period = 2};
   if (parameters.ranks < 2) return broadcast;
   const DoubleFibonacci both = double_fibonacci(parameters.ranks - 1);
   const auto rank = [&](std::uint32_t pe) { return (parameters.root + pe) % parameters.ranks; };

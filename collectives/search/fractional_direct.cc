@@ -194,14 +194,13 @@ namespace {
 
 Broadcast plan(const CollectiveParameters& parameters, Collective collective,
                const DirectTree& tree) {
-  Broadcast broadcast;
-  broadcast.outline = {.collective = collective,
-                       .algorithm = "fractional-direct",
-                       .needs_commutative = collective == Collective::kReduce,
-                       .port_model = PortModel::kSimplex};
-  broadcast.period = 2 * tree.run_length + 1;
-  broadcast.every = tree.run_length;
-  broadcast.whole_runs = true;
+  Broadcast broadcast{.outline = {.collective = collective,
+                                  .algorithm = "fractional-direct",
+                                  .needs_commutative = collective == Collective::kReduce,
+                                  .port_model = PortModel::kSimplex},
+                      .period = 2 * tree.run_length + 1,
+                      .every = tree.run_length,
+                      .whole_runs = true};
   std::uint32_t last = 0;
   const auto rank = [&](std::uint32_t virtual_rank) {
     return (parameters.root + virtual_rank) % parameters.ranks;

@@ -159,8 +159,7 @@ TEST(Mismatch, ChecksOfBlocksOnlyHere) {
   config.check_blocks = false;
   ASSERT_EQ(machines[1].init(network.endpoint(1), config), Status::kOk);
   Program programs[2];
-  CollectiveParameters parameters;
-  parameters.ranks = 2;
+  CollectiveParameters parameters{.ranks = 2};
   std::uint8_t bytes[2][64] = {};
   for (std::uint32_t v = 0; v < 2; ++v) {
     ASSERT_EQ(find_algorithm(Collective::kBroadcast, "chain")->generate(parameters, v, programs[v]),

@@ -93,8 +93,7 @@ struct World {
   // Plans and executes one collective. Nodes without a file plan for themselves, so planning may
   // not allocate either.
   Status run_one(const Algorithm& algorithm, std::uint64_t count) {
-    CollectiveParameters parameters;
-    parameters.ranks = kRanks;
+    CollectiveParameters parameters{.ranks = kRanks};
     Operator op{.op = Op::kSum, .type = Type::kF32};
     for (auto& node : nodes) {
       const auto me = static_cast<std::uint32_t>(&node - nodes.data());
@@ -129,8 +128,7 @@ struct World {
 TEST(NoHeap, BetweenBootAndTheLastResult) {
   if (!ESPALIER_OWN_MALLOC) GTEST_SKIP() << "AddressSanitizer has its own malloc";
   ASSERT_GT(allocations, 0) << "this test's malloc is not the one in use";
-  sim::Model model;
-  model.reserve = true;
+  sim::Model model{.reserve = true};
   const auto world = std::make_unique<World>(model);
   int runs = 0;
   for (const Algorithm& algorithm : algorithms()) {

@@ -34,11 +34,7 @@ struct Broadcasts {
   LinkCollector links;
 };
 
-Model model_without_data() {
-  Model model;
-  model.no_data = true;
-  return model;
-}
+Model model_without_data() { return Model{.no_data = true}; }
 
 Cluster::Options without_data() {
   Cluster::Options options;

@@ -254,8 +254,7 @@ TEST(Run, LockStepKnowsLanes) {
   const Algorithm wide = {"wide", Collective::kBroadcast, wide_chain, false, ""};
   double seconds[3] = {};
   for (const std::uint32_t lanes : {1u, 2u}) {
-    Model model;
-    model.one_port = false;
+    Model model{.one_port = false};
     model.lanes = [&](std::uint32_t, std::uint32_t) { return lanes; };
     OneAlgorithm one(wide, parameters_of(3), model);
     one.start(160);  // 10 blocks

@@ -147,8 +147,7 @@ TEST(Steps, AreAsClaimedOnHostsMeshesAndTori) {
     constexpr std::pair<std::uint32_t, std::uint32_t> kShapes[] = {{1, 1}, {1, 4}, {3, 1}, {2, 2},
                                                                    {3, 4}, {4, 3}, {5, 5}};
     for (const auto& [many, each] : kShapes) {
-      CollectiveParameters parameters;
-      parameters.ranks = many * each;
+      CollectiveParameters parameters{.ranks = many * each};
       const std::uint32_t sizes[] = {many, each};
       if (algorithm.where == Where::kHosts) {
         parameters.hosts = many;

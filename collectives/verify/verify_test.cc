@@ -139,8 +139,7 @@ TEST_F(Broadcast, LinksOfAMesh) {
         if (me == 3) builder.receive(1, 1, builder.output());
       });
   expect_refused(Property::kLinks, {"row 1", "row 2", "carries 2", "capacity is 1"});
-  VerifyOptions without;
-  without.links = false;
+  VerifyOptions without{.links = false};
   EXPECT_TRUE(verdict_of(*topology, programs, without).valid);
 }
 

@@ -67,8 +67,7 @@ float value(std::uint32_t core, std::uint64_t i) { return static_cast<float>((co
 // Sums over all cores. The program comes from the core's image on a board.
 Status sum(std::uint32_t core) {
   const auto program = std::make_unique<espalier::Program>();
-  espalier::CollectiveParameters parameters;
-  parameters.ranks = kCores;
+  espalier::CollectiveParameters parameters{.ranks = kCores};
   Status status = espalier::find_algorithm(espalier::Collective::kAllreduce, "recursive-doubling")
                       ->generate(parameters, core, *program);
   if (status != Status::kOk) return status;

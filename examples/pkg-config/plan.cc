@@ -30,11 +30,10 @@ Result<Programs> two_tree(const Topology& mesh, const CollectiveParameters& para
     const Status status = algorithm->generate(parameters, rank, programs[rank]);
     if (status != Status::kOk) return espalier::fail(espalier::status_name(status));
   }
-  espalier::topology::Wanted wanted;
-  wanted.collective = "broadcast";
-  wanted.algorithm = "two-tree";
-  wanted.root = parameters.root;
-  wanted.switching = espalier::Switching::kStoreAndForward;
+  espalier::topology::Wanted wanted{.collective = "broadcast",
+                                    .algorithm = "two-tree",
+                                    .root = parameters.root,
+                                    .switching = espalier::Switching::kStoreAndForward};
   const auto embedding = espalier::topology::best_embedding(mesh, wanted);
   if (!embedding) return espalier::fail("no known embedding");
   const Status status = espalier::embed::place_all(embedding->node_of, programs);
@@ -76,9 +75,7 @@ int failed(const char* what, const espalier::Error& error) {
 int main() {
   const auto mesh = espalier::topology::parse("mesh:4x4");
   if (!mesh) return failed("no topology", mesh.error());
-  CollectiveParameters parameters;
-  parameters.ranks = (*mesh)->ranks();
-  parameters.topology_digest = (*mesh)->digest();
+  CollectiveParameters parameters{.ranks = (*mesh)->ranks(), .topology_digest = (*mesh)->digest()};
   const auto placed = plan("two-tree", **mesh, parameters, two_tree(**mesh, parameters));
   if (!placed) return failed("two-tree", placed.error());
   const auto found = plan("double-fibonacci", **mesh, parameters, searched(**mesh, parameters));

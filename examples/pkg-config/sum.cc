@@ -42,9 +42,8 @@ float value(std::uint32_t node, std::uint64_t i) { return static_cast<float>((no
 espalier::Result<void> plan(std::vector<Node>& nodes) {
   const auto topology = espalier::topology::parse("complete:" + std::to_string(kNodes));
   if (!topology) return espalier::fail(topology.error());
-  espalier::CollectiveParameters parameters;
-  parameters.ranks = kNodes;
-  parameters.topology_digest = (*topology)->digest();
+  espalier::CollectiveParameters parameters{.ranks = kNodes,
+                                            .topology_digest = (*topology)->digest()};
   const espalier::Algorithm* two_tree =
       espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   for (std::uint32_t me = 0; me < kNodes; ++me) {

@@ -41,9 +41,8 @@ float value(std::uint32_t rank, std::uint64_t i) { return static_cast<float>((ra
 int main() {
   const auto topology = espalier::topology::parse("complete:16");
   if (!topology) return fail("no topology", topology.error().message.c_str());
-  espalier::CollectiveParameters parameters;
-  parameters.ranks = kRanks;
-  parameters.topology_digest = (*topology)->digest();
+  espalier::CollectiveParameters parameters{.ranks = kRanks,
+                                            .topology_digest = (*topology)->digest()};
   const espalier::Algorithm* two_tree =
       espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   const espalier::Operator sum{.op = espalier::Op::kSum, .type = espalier::Type::kF32};

@@ -444,8 +444,7 @@ void Node::called() {
       break;
     case Resolution::kRun: break;
   }
-  MachineConfig config;
-  config.deadline_ns = kDeadline;
+  MachineConfig config{.deadline_ns = kDeadline};
   now.endpoint.running = release;
   if (now.machine.init(now.endpoint, config) != Status::kOk) note("no machine");
   if (!now.updates || release == kNew) return start_work();
@@ -711,8 +710,7 @@ TEST_F(UpdateTest, IsRefusedByAll) {
       {"no room", Status::kTooLarge, [](UpdateOrder& order) { order.image_bytes = 1 << 20; }},
   };
   for (const auto& [name, status, change] : orders) {
-    UpdateOrder order;
-    order.nodes = kNodes;
+    UpdateOrder order{.nodes = kNodes};
     order.release = order.counter = kNew;
     change(order);
     expect_refused(releases, &order, 0, status, name);

@@ -53,8 +53,7 @@ class Parser {
   }
 
   Result<void> one(Statement& s, Kind kind, Faults& faults) {
-    Fault fault;
-    fault.kind = kind;
+    Fault fault{.kind = kind};
     std::uint64_t link = 0;
     Result<void> good;
     if (kind == Kind::kKill) {

@@ -65,8 +65,7 @@ TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
   std::mt19937 random(seed);
   serial::CarrierFaults faults;
   serial::Hub hub({{1}, {0}}, faults);
-  SerialConfig config;
-  config.session = 5;
+  SerialConfig config{.session = 5};
   if (keyed) config.key = kPeersKey;
   serial::SerialNode left(hub, 0, {1}, config), right(hub, 1, {0}, config);
   SerialEndpoint* ends[2] = {&left.endpoint(), &right.endpoint()};

@@ -439,8 +439,7 @@ testing::AssertionResult works(End& end) {
 }
 
 TEST(SerialPort, NeedsRoomForACode) {
-  serial::CarrierFaults faults;
-  faults.mtu = serial::kMinCodedMtu - 1;
+  serial::CarrierFaults faults{.mtu = serial::kMinCodedMtu - 1};
   serial::Hub hub({{1}, {0}}, faults);
   End coded(hub, 0, 1, false, kLinkKey), plain(hub, 1, 1, false);
   EXPECT_FALSE(works(coded));
@@ -449,8 +448,7 @@ TEST(SerialPort, NeedsRoomForACode) {
 }
 
 TEST(SerialPort, NeedsRoomForAnOpening) {
-  serial::CarrierFaults faults;
-  faults.mtu = serial::kMinMtu - 1;
+  serial::CarrierFaults faults{.mtu = serial::kMinMtu - 1};
   serial::Hub hub({{1}, {0}}, faults);
   End end(hub, 0, 1, false);
   EXPECT_FALSE(works(end));
@@ -462,8 +460,7 @@ TEST(SerialPort, CountsFramesInFlightInOneByte) {
   std::vector<std::uint32_t> buffer(hub.carrier(0).mtu() / 2 + 1);
   auto* bytes = reinterpret_cast<std::uint8_t*>(buffer.data());
   for (const std::uint32_t frames : {0u, 1u, 255u, 256u}) {
-    SerialPortConfig config;
-    config.frames_in_flight = frames;
+    SerialPortConfig config{.frames_in_flight = frames};
     const SerialPort port(hub.carrier(0), hub.clock(0), bytes, config);
     EXPECT_EQ(port.status(), frames == 1 || frames == 255 ? Status::kOk : Status::kBadArgument);
   }

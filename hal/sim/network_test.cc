@@ -248,8 +248,7 @@ TEST(Network, JitterIsBoundedAndComesFromTheSeed) {
 }
 
 TEST(Network, PoisonFillsPostedReceives) {
-  Model model;
-  model.poison = true;
+  Model model{.poison = true};
   Watched net(model, 2);
   net.watchers[1].bytes[0] = 7;
   net.watchers[1].receive(0, 1);
@@ -270,8 +269,7 @@ TEST(Network, RefusesLinksThatAreNotMutual) {
   EXPECT_EQ(error_of({{0}}), "sim: node 0 has a link to node 0, which is not another node");
   EXPECT_EQ(error_of({{5}}), "sim: node 0 has a link to node 5, which is not another node");
   EXPECT_NE(error_of(complete_links(kMaxLinks + 2)), "");
-  Model model;
-  model.alpha = -1;
+  Model model{.alpha = -1};
   EXPECT_EQ(error_of({{1}, {0}}, model),
             "sim: alpha, beta, latency, pace or jitter is negative or too large");
 }

@@ -261,8 +261,7 @@ TEST(PhysicalLinks, RefusesRoutesThatAreNone) {
     model.route = [&](std::uint32_t, std::uint32_t) { return nodes; };
     EXPECT_FALSE(Network::create(model, {{2}, {}, {0}}));
   }
-  Model model;
-  model.route = along_line;
+  Model model{.route = along_line};
   EXPECT_EQ(message_of(Network::create(model, {{2}, {}, {0}})), "");
   model.lanes = [](std::uint32_t, std::uint32_t) { return 0; };
   EXPECT_FALSE(Network::create(model, {{2}, {}, {0}})) << "0 -> 1 must be a link";

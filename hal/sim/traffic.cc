@@ -33,8 +33,7 @@ void Network::begin_residence(std::uint32_t latency_ticks) {
 
 Residence Network::residence() const {
   const ResidenceTimes& residence_times = state_->residence_times;
-  Residence all;
-  all.blocks = residence_times.blocks;
+  Residence all{.blocks = residence_times.blocks};
   if (residence_times.blocks.empty()) return all;
   all.from = state_->channels[residence_times.longest_channel].from;
   all.to = state_->channels[residence_times.longest_channel].to;

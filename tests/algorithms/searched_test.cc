@@ -13,6 +13,7 @@
 #include "collectives/search/crossbar_trees.h"
 #include "collectives/search/double_fibonacci.h"
 #include "collectives/search/fractional_direct.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/algorithms/prototype_values.h"
@@ -51,8 +52,7 @@ std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology
     if (first.residue_mod != 0 && n % first.residue_mod != 0) continue;
     EXPECT_EQ(message_of(replay::run(programs, n)), "") << what << " N " << n;
   }
-  const verify::Verdict verdict = verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+  const verify::Verdict verdict = verify::verdict_of(topology, programs);
   EXPECT_TRUE(verdict.valid) << what << ": " << verdict.counterexample.message;
   return verdict.valid && !::testing::Test::HasFailure() ? verdict.steps_at_one : -1;
 }
@@ -365,8 +365,7 @@ TEST(Crossbar, VerifierCountsChannels) {
   const SearchedAlgorithm& crossbar = *find_searched(Collective::kBroadcast, "crossbar-a");
   const Programs programs = or_throw(
       crossbar.search(*wide, {.ranks = 64, .topology_digest = narrow->digest(), .run_length = 4}));
-  const verify::Verdict verdict = verify::verify(
-      *narrow, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+  const verify::Verdict verdict = verify::verdict_of(*narrow, programs);
   EXPECT_FALSE(verdict.valid);
   EXPECT_EQ(verdict.counterexample.property, verify::Property::kLinks);
 }

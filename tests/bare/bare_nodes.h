@@ -94,11 +94,8 @@ class GatewayCarrier final : public Carrier {
 };
 
 inline SerialConfig config_of(std::uint32_t session, std::uint32_t channel, std::uint32_t window) {
-  SerialConfig config;
-  config.session = session;
-  config.first_channel = static_cast<std::uint8_t>(channel);
-  config.window = window;
-  return config;
+  return SerialConfig{
+      .session = session, .first_channel = static_cast<std::uint8_t>(channel), .window = window};
 }
 
 // A board with its gateway.
@@ -134,18 +131,12 @@ class BareNode {
   }
   // send() and receive() post a message and wait until it completes.
   void send(const void* bytes, std::uint32_t size, std::uint64_t tag) {
-    SendPost post;
-    post.bytes = bytes;
-    post.size = size;
-    post.tag = tag;
+    SendPost post{.bytes = bytes, .size = size, .tag = tag};
     CHECK_EQ(gateway_.post_send(0, post), Status::kOk);
     await(sent_);
   }
   void receive(void* bytes, std::uint32_t size, std::uint64_t tag) {
-    ReceivePost post;
-    post.bytes = bytes;
-    post.size = size;
-    post.tag = tag;
+    ReceivePost post{.bytes = bytes, .size = size, .tag = tag};
     CHECK_EQ(gateway_.post_receive(0, post), Status::kOk);
     await(received_);
   }
@@ -178,10 +169,7 @@ class BareNode {
   // Installs and boots the node's image; returns the node's peers.
   const std::uint32_t* boot(std::uint32_t node) {
     authority_ = ed25519_authority(signer);
-    Expectation expected;
-    expected.board = "mps2-an385";
-    expected.node = node;
-    expected.authority = &authority_;
+    Expectation expected{.board = "mps2-an385", .node = node, .authority = &authority_};
     const Acceptance loads{accept_loaded, static_cast<NodePrograms*>(&booted)};
     CHECK_EQ(slots_.begin(images[node].size), Status::kOk);
     CHECK_EQ(slots_.append(images[node].bytes, images[node].size), Status::kOk);
@@ -194,11 +182,7 @@ class BareNode {
     return peers_;
   }
   bare::Rooms rooms() {
-    bare::Rooms made;
-    made.input = input_;
-    made.output = output_;
-    made.scratch = scratch_;
-    made.events = events_;
+    bare::Rooms made{.input = input_, .output = output_, .scratch = scratch_, .events = events_};
     made.input_bytes = made.output_bytes = kRoom;
     made.scratch_bytes = kScratchRoom;
     made.events_count = kEventsRoom;
@@ -294,10 +278,7 @@ inline std::uint32_t bytes_of(Extent extent, std::uint32_t own, std::uint32_t wh
 }
 
 inline void configure(std::uint32_t v) {
-  agent::Configure order;
-  order.deadline_ns = 60'000'000'000;
-  order.check_blocks = 1;
-  order.log = 1;
+  agent::Configure order{.deadline_ns = 60'000'000'000, .check_blocks = 1, .log = 1};
   nodes[v].send_packet(order);
   const agent::Answer answer = nodes[v].receive_packet().answer;
   CHECK(answer.to == agent::Kind::kConfigure && answer.status == Status::kOk);

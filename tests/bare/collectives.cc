@@ -72,8 +72,7 @@ void run_collective(std::uint32_t which) {
   agent::RunRequest runs[kNodes];
   for (std::uint32_t v = 0; v < kNodes; ++v) runs[v] = order_run(v, which);
   for (std::uint32_t v = 0; v < kNodes; ++v) {
-    agent::Go go;
-    go.number = runs[v].number;
+    agent::Go go{.number = runs[v].number};
     nodes[v].send_packet(go);
   }
   golden::Digests digests = {kDigestSeed, kDigestSeed};
@@ -99,8 +98,7 @@ void run_collective(std::uint32_t which) {
 
 // The server refuses each bad request with a status, and continues.
 void check_refusals() {
-  agent::RunRequest run;
-  run.schedule = 1;
+  agent::RunRequest run{.schedule = 1};
   nodes[1].send_packet(run);
   CHECK_EQ(nodes[1].receive_packet().answer.status, Status::kBadArgument);
   run.schedule = nodes[1].booted.programs[0].schedule_digest;

@@ -30,9 +30,7 @@ int main() {
   std::uint32_t row = 0;
   for (std::uint8_t type = 0; type < static_cast<std::uint8_t>(Type::kCustom); ++type) {
     for (std::uint8_t op = 1; op < static_cast<std::uint8_t>(Op::kCustom); ++op) {
-      Operator oper;
-      oper.op = static_cast<Op>(op);
-      oper.type = static_cast<Type>(type);
+      Operator oper{.op = static_cast<Op>(op), .type = static_cast<Type>(type)};
       if (!can_combine(oper)) continue;
       const std::uint32_t bytes = kElements * element_bytes(oper);
       combine(oper, into, left, right, kElements);

@@ -2,8 +2,6 @@
 // choose by themselves, on either side of a crossover. Their results and logs must have the same
 // bytes as those that simulation left.
 
-#include <cstring>
-
 #include "base/digest.h"
 #include "golden_selection.h"
 #include "tests/bare/bare_nodes.h"
@@ -45,12 +43,11 @@ void check_tables() {
 }
 
 agent::RunRequest request(std::uint32_t v, std::uint32_t number) {
-  agent::RunRequest run;
-  run.number = number;
-  run.schedule = selection_of(v).digest;
-  run.op = Op::kSum;
-  run.type = Type::kF32;
-  run.count = kSizes[number] / 4;
+  agent::RunRequest run{.number = number,
+                        .schedule = selection_of(v).digest,
+                        .count = kSizes[number] / 4,
+                        .op = Op::kSum,
+                        .type = Type::kF32};
   run.input_bytes = run.output_bytes = kSizes[number];
   run.events = kEventsRoom;
   nodes[v].send_packet(run);
@@ -63,8 +60,7 @@ agent::RunRequest request(std::uint32_t v, std::uint32_t number) {
 void run_size(std::uint32_t number) {
   for (std::uint32_t v = 0; v < kNodes; ++v) (void)request(v, number);
   for (std::uint32_t v = 0; v < kNodes; ++v) {
-    agent::Go go;
-    go.number = number;
+    agent::Go go{.number = number};
     nodes[v].send_packet(go);
   }
   golden::Digests digests = {kDigestSeed, kDigestSeed};
@@ -82,10 +78,7 @@ void run_size(std::uint32_t number) {
 
 // A digest that no program and no selection has.
 void check_refusal() {
-  agent::RunRequest run;
-  run.schedule = selection_of(1).digest + 1;
-  run.op = Op::kSum;
-  run.type = Type::kF32;
+  agent::RunRequest run{.schedule = selection_of(1).digest + 1, .op = Op::kSum, .type = Type::kF32};
   nodes[1].send_packet(run);
   CHECK_EQ(nodes[1].receive_packet().answer.status, Status::kBadArgument);
 }

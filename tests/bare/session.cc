@@ -83,8 +83,7 @@ class Session {
     if (!read) fail(2, "the image: " + read.error().message);
     const std::vector<std::uint8_t> image(read->begin(), read->end());
     if (image.empty()) fail(2, "the image " + options_.image + " is empty");
-    agent::Install order;
-    order.bytes = static_cast<std::uint32_t>(image.size());
+    agent::Install order{.bytes = static_cast<std::uint32_t>(image.size())};
     conversation_.send(order);
     if (!answered("install")) return;
     conversation_.send_data(image);
@@ -97,13 +96,10 @@ class Session {
     agent::Configure configuration;
     conversation_.send(configuration);
     if (!answered("configure")) return;
-    agent::RunRequest order;
-    order.number = 1;
-    order.schedule = schedule_;
+    agent::RunRequest order{.number = 1, .schedule = schedule_};
     conversation_.send(order);
     if (!answered("run")) return;
-    agent::Go go;
-    go.number = 1;
+    agent::Go go{.number = 1};
     conversation_.send(go);
     begun_ = clock_.now();
     if (options_.image.empty()) pull_plug();

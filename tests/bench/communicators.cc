@@ -67,8 +67,7 @@ class Rank {
   Rank(std::string provider, std::size_t count) : provider_(std::move(provider)), count_(count) {}
 
   [[nodiscard]] Result<void> measure() {
-    JoinOptions options;
-    options.provider = provider_;
+    JoinOptions options{.provider = provider_};
     auto world = join(options);
     if (!world) return fail("join: " + world.error().message);
     rank_ = world->rank();

@@ -139,10 +139,7 @@ void run_alone(const std::string& provider, std::uint32_t ranks, const std::stri
     for (std::thread& thread : threads) thread.join();
   };
   on_each([&](std::uint32_t rank) {
-    JoinOptions options;
-    options.membership = job.member(rank);
-    options.provider = provider;
-    options.model = model;
+    JoinOptions options{.membership = job.member(rank), .provider = provider, .model = model};
     worlds[rank] = std::make_unique<Communicator>(or_complain(join(options)));
     members[rank] = std::make_unique<Rank>(*worlds[rank], collective, bytes);
     for (std::uint32_t i = 0; i < kWarmUpAlone; ++i) members[rank]->run();
@@ -188,8 +185,7 @@ Spent now() {
 }
 
 Communicator join_launched(const std::string& provider) {
-  JoinOptions options;
-  options.provider = provider;
+  JoinOptions options{.provider = provider};
   return or_complain(join(options));
 }
 

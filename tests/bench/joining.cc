@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -50,8 +49,7 @@ int main() {
   auto members = espalier::bootstrap::join({});
   if (!members) return std::fprintf(stderr, "joining: %s\n", members.error().message.c_str()), 2;
   const std::uint64_t found_us = now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-  espalier::JoinOptions options;
-  options.membership = *std::move(members);
+  espalier::JoinOptions options{.membership = *std::move(members)};
   auto world = espalier::join(options);
   if (!world) return std::fprintf(stderr, "joining: %s\n", world.error().message.c_str()), 2;
   const std::vector<std::uint64_t> mine = {now_us(CLOCK_PROCESS_CPUTIME_ID) - cpu - search_us,

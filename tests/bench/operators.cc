@@ -113,9 +113,7 @@ void print_rows(std::size_t bytes, std::uint32_t rounds) {
   Memory memory(bytes);
   for (std::uint8_t type = 0; type < static_cast<std::uint8_t>(Type::kCustom); ++type) {
     for (std::uint8_t number = 1; number < static_cast<std::uint8_t>(Op::kCustom); ++number) {
-      Operator op;
-      op.op = static_cast<Op>(number);
-      op.type = static_cast<Type>(type);
+      Operator op{.op = static_cast<Op>(number), .type = static_cast<Type>(type)};
       if (!can_combine(op)) continue;
       const Speeds speeds = measure(op, memory, rounds);
       std::printf("%zu,%u,%s,%s", bytes, rounds, type_name(op.type), op_name(op.op));

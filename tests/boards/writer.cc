@@ -45,9 +45,7 @@ int main(int argc, char** argv) {
     const bool fat_tree = algorithm.where == Where::kFatTree;
     for (const std::uint32_t ranks :
          {2u, 3u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 1000u, 4096u, 40000u, 70000u}) {
-      CollectiveParameters parameters;
-      parameters.ranks = ranks;
-      parameters.window = 2;
+      CollectiveParameters parameters{.ranks = ranks, .window = 2};
       if (fat_tree) {
         parameters.arity = 2;
         while (1u << parameters.height < ranks) ++parameters.height;

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/contention/cases.h"
 #include "tests/whole.h"
@@ -41,14 +42,10 @@ std::string text(const Answer& answer) {
 Answer verifiers(const ContentionCase& contention_case) {
   Programs programs = contention_case.programs;
   for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
-  verify::VerifyOptions options;
-  options.method = verify::Method::kExhaustive;
-  options.max_blocks = contention_case.blocks;
-  const verify::Verdict verdict = verify::verify(
-      *contention_case.topology,
-      [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
-  Answer answer;
-  answer.free = verdict.valid;
+  const verify::Verdict verdict = verify::verdict_of(
+      *contention_case.topology, programs,
+      {.method = verify::Method::kExhaustive, .max_blocks = contention_case.blocks});
+  Answer answer{.free = verdict.valid};
   EXPECT_TRUE(verdict.slot || !verdict.valid) << contention_case.name;
   if (verdict.valid) return answer;
   answer.blocks = verdict.counterexample.blocks;

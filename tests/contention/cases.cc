@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/algorithms/testing/parameters.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 #include "tests/contention/dice.h"
@@ -175,13 +175,7 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
     const Algorithm& one = table[pick];
     // Programs for one family are for its own numbering.
     if (one.where != Where::kAnywhere && (!runs_on(one, parameters) || placed)) continue;
-    contention_case.programs = Programs();
-    contention_case.programs.resize(algorithm_nodes(one, parameters));
-    Status status = Status::kOk;
-    for (std::uint32_t node = 0; node < contention_case.programs.size() && status == Status::kOk;
-         ++node) {
-      status = one.generate(parameters, node, contention_case.programs[node]);
-    }
+    const Status status = generate_all(one, parameters, contention_case.programs);
     if (status == Status::kOk) return name_of(one.collective, one.name, parameters);
     EXPECT_EQ(status, Status::kUnsupported) << one.name << " on " << topology.spec();
   }

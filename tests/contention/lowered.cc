@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -52,11 +53,10 @@ bool valid_but_for_lanes(const ContentionCase& contention_case, Programs program
     program.counts[program.counts_count] = Count{};
     program.bound_ref = program.counts_count++;
   }
-  verify::VerifyOptions options;
-  options.method = verify::Method::kExhaustive;
-  options.max_blocks = contention_case.blocks;
-  const auto program = [&](std::uint32_t node) -> const Program& { return programs[node]; };
-  return verify::verify(Thick(*contention_case.topology), program, options).valid;
+  return verify::verdict_of(
+             Thick(*contention_case.topology), programs,
+             {.method = verify::Method::kExhaustive, .max_blocks = contention_case.blocks})
+      .valid;
 }
 
 // A hop with its own actions at both ends, always in the same step of the period.
@@ -156,12 +156,11 @@ bool put(const Move& move, Programs& programs) {
 
 std::string lower_case(Dice& dice, ContentionCase& contention_case) {
   if (lower::is_hop_by_hop(*contention_case.topology, contention_case.programs)) return "";
-  CollectiveParameters parameters;
-  parameters.ranks = contention_case.topology->ranks();
-  parameters.root = contention_case.root;
-  parameters.topology_digest = contention_case.topology->digest();
-  parameters.blocks = contention_case.programs[0].blocks;
-  parameters.blocks_count = contention_case.programs[0].blocks_count;
+  CollectiveParameters parameters{.ranks = contention_case.topology->ranks(),
+                                  .root = contention_case.root,
+                                  .topology_digest = contention_case.topology->digest(),
+                                  .blocks = contention_case.programs[0].blocks,
+                                  .blocks_count = contention_case.programs[0].blocks_count};
   const PortModel ports = dice.one_in(3) ? PortModel::kSingleSend : PortModel::kMultiport;
   lower::Report report;
   auto lowered =

@@ -3,7 +3,6 @@
 // place[r]. Routers keep their numbers. A schedule's programs then need no change: running them
 // here is the same as running them on the given topology with their ranks placed there.
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

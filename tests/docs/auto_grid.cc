@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
@@ -205,9 +204,7 @@ std::vector<NamedModel> models_of(const std::string& spec, std::uint32_t ranks) 
     all.push_back({"memory", predict::memory_model(ranks, ranks), ranks});
     all.push_back({"memory of 2 cores", predict::memory_model(2, ranks), ranks});
   }
-  predict::NetworkCost network;
-  network.message_ps = 50'000'000;
-  network.byte_fs = 1'000'000;
+  predict::NetworkCost network{.message_ps = 50'000'000, .byte_fs = 1'000'000};
   all.push_back({"network", predict::network_model(network)});
   return all;
 }

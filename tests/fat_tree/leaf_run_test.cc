@@ -57,10 +57,7 @@ std::vector<std::int64_t> blocks_to_run(const Algorithm& algorithm, const Progra
 }
 
 testing::Job job_of(const Programs& programs, std::int64_t blocks) {
-  testing::Job job;
-  job.root = programs[0].root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
+  testing::Job job{.root = programs[0].root, .op = {.op = Op::kSum, .type = Type::kI32}};
   job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);
   return job;
 }

@@ -47,11 +47,10 @@ inline std::string spec(const Tree& tree) {
 
 // The parameters for the tree's leaves; `tree` must outlive them.
 inline CollectiveParameters parameters_of(const Tree& tree, std::uint32_t root) {
-  CollectiveParameters parameters;
-  parameters.ranks = static_cast<std::uint32_t>(leaves(tree, tree.height));
-  parameters.root = root;
-  parameters.arity = tree.arity;
-  parameters.height = tree.height;
+  CollectiveParameters parameters{.ranks = static_cast<std::uint32_t>(leaves(tree, tree.height)),
+                                  .root = root,
+                                  .arity = tree.arity,
+                                  .height = tree.height};
   if (!tree.arities.empty()) parameters.arities = tree.arities.data();
   if (!tree.capacities.empty()) parameters.capacities = tree.capacities.data();
   return parameters;

@@ -241,11 +241,10 @@ class Board {
     return all;
   }
   bare::Rooms rooms() {
-    bare::Rooms rooms;
-    rooms.input = input_room_.data();
-    rooms.output = output_room_.data();
-    rooms.scratch = scratch_room_.data();
-    rooms.events = events_.data();
+    bare::Rooms rooms{.input = input_room_.data(),
+                      .output = output_room_.data(),
+                      .scratch = scratch_room_.data(),
+                      .events = events_.data()};
     rooms.input_bytes = rooms.output_bytes = rooms.scratch_bytes = kRoom;
     rooms.events_count = kEvents;
     return rooms;
@@ -343,17 +342,14 @@ class Board {
   }
 
   agent::Configure make_configure() {
-    agent::Configure configure;
-    configure.window = input_.below(40);
-    configure.deadline_ns = input_.word();
-    configure.check_blocks = static_cast<std::uint8_t>(input_.below(3));
-    configure.log = static_cast<std::uint8_t>(input_.below(3));
-    return configure;
+    return agent::Configure{.window = input_.below(40),
+                            .deadline_ns = input_.word(),
+                            .check_blocks = static_cast<std::uint8_t>(input_.below(3)),
+                            .log = static_cast<std::uint8_t>(input_.below(3))};
   }
 
   agent::RunRequest make_run() {
-    agent::RunRequest run;
-    run.number = ++number_;
+    agent::RunRequest run{.number = ++number_};
     const unsigned which = input_.below(8);
     run.schedule = which < booted_.image.programs ? booted_.programs[which].schedule_digest
                                                   : booted_.selections[0].digest;

@@ -82,11 +82,10 @@ class Process {
 };
 
 Message make_message(Input& input) {
-  Message message;
-  message.kind = kKinds[input.below(std::size(kKinds))];
-  message.a = input.below(2) == 0 ? input.below(kRanks + 1) : input.word();
-  message.b = input.below(4) == 0 ? input.word() : kRanks;
-  message.number = input.byte();
+  Message message{.kind = kKinds[input.below(std::size(kKinds))],
+                  .a = input.below(2) == 0 ? input.below(kRanks + 1) : input.word(),
+                  .b = input.below(4) == 0 ? input.word() : kRanks,
+                  .number = input.byte()};
   message.text.assign(input.below(4), static_cast<char>('a' + input.below(4)));
   message.data.assign(input.below(300), 'x');
   return message;

@@ -2,18 +2,15 @@
 // keeps the rules, or a verdict, and the file then keeps it. The first byte tells which of the two
 // files the rest is.
 
-#include <unistd.h>
-
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
-#include <system_error>
 
 #include "communicator/cache_file.h"
 #include "communicator/chosen_cache.h"
 #include "communicator/proven_cache.h"
 #include "tests/fuzz/expect.h"
+#include "tests/fuzz/folder.h"
 
 namespace espalier::fuzz {
 namespace {
@@ -21,26 +18,9 @@ namespace {
 using communicator::KeptChoice;
 using communicator::Proof;
 
-// A cache of its own, removed at the end.
-class Folder {
- public:
-  Folder() {
-    const bool has_memory = std::filesystem::is_directory("/dev/shm");
-    path_ = std::string(has_memory ? "/dev/shm" : "/tmp") + "/espalier-fuzz-XXXXXX";
-    expect(mkdtemp(path_.data()) != nullptr && setenv("XDG_CACHE_HOME", path_.c_str(), 1) == 0,
-           "the host has a folder");
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
- private:
-  std::string path_;
-};
-
 void write(const std::string& name, const Input& input) {
-  static const Folder folder;
+  static const Folder folder;  // the cache
+  expect(setenv("XDG_CACHE_HOME", folder.path().c_str(), 1) == 0, "the host has an environment");
   const std::string path = communicator::cache_path(name);
   expect(!path.empty(), "the cache has a path");
   { const communicator::CacheFile file(path); }  // with its mode
@@ -59,9 +39,8 @@ void check(const KeptChoice& choice) {
 
 // All origins are of this request.
 planner::PlanRequest request() {
-  planner::PlanRequest wanted;
-  wanted.topology = *topology::parse("complete:4");
-  wanted.collective = Collective::kAllreduce;
+  planner::PlanRequest wanted{.topology = *topology::parse("complete:4"),
+                              .collective = Collective::kAllreduce};
   wanted.algorithm = *planner::find_entry(wanted.collective, "ring");
   return wanted;
 }

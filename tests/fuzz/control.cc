@@ -13,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <memory>
 #include <vector>
 
 #include "firmware/node/stream.h"
@@ -125,8 +124,7 @@ std::uint64_t make_time(Input& input) {
 
 // Sends a frame of the input. Returns whether it has the size that its header says.
 bool send_frame(Input& input, int stream) {
-  node::FrameHeader sent;
-  sent.kind = static_cast<node::Frame>(input.below(8));
+  node::FrameHeader sent{.kind = static_cast<node::Frame>(input.below(8))};
   std::vector<std::uint8_t> body = make_packet(input);
   sent.size = static_cast<std::uint32_t>(body.size());
   if (input.below(16) == 0) sent.size = input.word();

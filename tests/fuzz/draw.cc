@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collectives/predict/model.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/verify/verify.h"
 #include "planner/make/blocks.h"
 #include "tests/fuzz/memory_file.h"
@@ -110,15 +111,11 @@ void simulate(const LoadedSchedule& loaded) {
 
 // Whether the schedule is proven within this target's bounds.
 bool prove(const LoadedSchedule& loaded) {
-  verify::VerifyOptions options;
-  options.links = false;
-  options.max_blocks = 6;
-  options.max_instances = kMaxProven;
-  options.max_instances_total = 64 * kMaxProven;
-  const auto program = [&](std::uint32_t node) -> const Program& {
-    return loaded.programs.at(node);
-  };
-  return verify::verify(*loaded.topology, program, options).valid;
+  verify::VerifyOptions options{.links = false,
+                                .max_blocks = 6,
+                                .max_instances = kMaxProven,
+                                .max_instances_total = 64 * kMaxProven};
+  return verify::verdict_of(*loaded.topology, loaded.programs, options).valid;
 }
 
 void write_exports(const LoadedSchedule& loaded, std::int64_t blocks, unsigned format) {
@@ -159,15 +156,15 @@ void examine(const std::vector<std::uint8_t>& file, unsigned work, unsigned want
 
 // Changes a byte of a descriptor, and the checksums over it.
 void change_byte(Input& input, std::vector<std::uint8_t>& file) {
-  const std::size_t table = (kFileHeader + load(&file[40]) + 7) / 8 * 8;
-  const std::size_t nodes = load(&file[16]);
+  const std::size_t table = (kFileHeader + load_u32(&file[40]) + 7) / 8 * 8;
+  const std::size_t nodes = load_u32(&file[16]);
   std::uint8_t* row = &file[table + input.byte() % nodes * kFileRow];
-  std::uint8_t* bytes = &file[load(row)];
-  const std::size_t length = load(row + 8);
+  std::uint8_t* bytes = &file[load_u32(row)];
+  const std::size_t length = load_u32(row + 8);
   const unsigned position = input.below(65536);
   bytes[position % length] = static_cast<std::uint8_t>(input.byte());
-  store(row + 12, crc32(0, bytes, length), 4);
-  store(&file[12], crc32(0, &file[16], table + nodes * kFileRow - 16), 4);
+  store_le(row + 12, crc32(0, bytes, length), 4);
+  store_le(&file[12], crc32(0, &file[16], table + nodes * kFileRow - 16), 4);
 }
 
 void change(Input& input, Programs& programs) {

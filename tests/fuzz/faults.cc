@@ -3,8 +3,6 @@
 
 #include "hal/fault/faults.h"
 
-#include <string>
-
 #include "tests/fuzz/expect.h"
 
 namespace espalier::fuzz {

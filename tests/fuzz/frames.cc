@@ -120,9 +120,7 @@ class Ends {
 
  private:
   static SerialConfig config(bool keyed) {
-    SerialConfig config;
-    config.session = kSession;
-    config.nonce = kNonce;
+    SerialConfig config{.session = kSession, .nonce = kNonce};
     if (keyed) config.key = kKey;
     return config;
   }

@@ -11,14 +11,13 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/testing/results.h"
 #include "firmware/gateway/testing/board_end.h"
 #include "tests/fuzz/expect.h"
+#include "tests/fuzz/folder.h"
 
 namespace espalier::fuzz {
 namespace {
@@ -31,24 +30,7 @@ constexpr std::uint64_t kPatience = 10'000'000, kQuiet = 200'000;
 constexpr std::uint64_t kMaxTables = 4096;                // bytes that a board sends
 constexpr std::uint64_t kFirstSchedule = 0x1234567890ab;  // digest of the first program's schedule
 
-// A folder for the sockets, removed at the end.
-class Folder {
- public:
-  Folder() {
-    const bool has_memory = std::filesystem::is_directory("/dev/shm");
-    path_ = std::string(has_memory ? "/dev/shm" : "/tmp") + "/espalier-fuzz-XXXXXX";
-    expect(mkdtemp(path_.data()) != nullptr, "the host has a folder");
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
+// A folder for the sockets.
 const std::string& folder() {
   static const Folder made;
   return made.path();
@@ -96,14 +78,12 @@ class Board {
     if (bytes == 0 || bytes > kMaxTables) return;
     std::vector<std::uint8_t> data(bytes);
     for (std::uint64_t link = 0; link < links; ++link) {
-      agent::LinkEntry entry;
-      entry.peer = static_cast<std::uint32_t>(link < kNode ? link : link + 1);
+      agent::LinkEntry entry{.peer = static_cast<std::uint32_t>(link < kNode ? link : link + 1)};
       change(input_, entry, changes(input_));
       std::memcpy(&data[link * sizeof entry], &entry, sizeof entry);
     }
     for (std::uint64_t program = 0; program < programs; ++program) {
-      agent::ProgramEntry entry;
-      entry.schedule = kFirstSchedule + program;
+      agent::ProgramEntry entry{.schedule = kFirstSchedule + program};
       std::memcpy(&data[links * sizeof(agent::LinkEntry) + program * sizeof entry], &entry,
                   sizeof entry);
     }
@@ -304,10 +284,9 @@ class Launcher {
     (void)control::send_packet(end_, &packet, size, -1, 0);
   }
   void give_memory() {
-    control::Memory memory;
-    memory.input_bytes = input_.below(kRoom);
-    memory.output_bytes = input_.below(kRoom);
-    memory.events = input_.below(2 * kEvents);
+    control::Memory memory{.input_bytes = input_.below(kRoom),
+                           .output_bytes = input_.below(kRoom),
+                           .events = input_.below(2 * kEvents)};
     const std::uint64_t bytes = control::memory_bytes(memory);
     change(input_, memory, changes(input_));
     const int file = memfd_create("memory", MFD_CLOEXEC);
@@ -319,9 +298,7 @@ class Launcher {
     close(file);
   }
   void run() {
-    control::RunRequest run;
-    run.number = ++number_;
-    run.program = input_.below(4);
+    control::RunRequest run{.number = ++number_, .program = input_.below(4)};
     if (input_.below(2) == 1) run.schedule = kFirstSchedule + run.program;
     run.op = static_cast<Op>(input_.below(16));
     run.type = static_cast<Type>(input_.below(16));

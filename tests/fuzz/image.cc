@@ -20,10 +20,7 @@ constexpr char kBoard[] = "sample-board";
 Expectation any_node(bool is_signed) {
   static const std::uint8_t key[kPublicKeyBytes] = {1};
   static const Authority signed_only = ed25519_authority(key);
-  Expectation expectation;
-  expectation.board = kBoard;
-  expectation.authority = is_signed ? &signed_only : &kTakesUnsigned;
-  return expectation;
+  return Expectation{.board = kBoard, .authority = is_signed ? &signed_only : &kTakesUnsigned};
 }
 
 bool inside(const Image& image, const void* bytes, std::size_t size) {

@@ -6,9 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "tests/fuzz/expect.h"
 #include "tools/launch/frames.h"

@@ -62,12 +62,11 @@ const planner::LoadedSchedule& schedule_of(unsigned number) {
 SharedLog whole_log(const Program& program) {
   SharedLog log;
   for (const Instance& instance : expand(program, kBlocks)) {
-    Event event;
-    event.step = static_cast<std::uint32_t>(instance.step);
-    event.segment = static_cast<std::uint32_t>(instance.a.segment);
-    event.block = static_cast<std::uint32_t>(instance.a.block);
-    event.action = static_cast<std::uint8_t>(instance.action);
-    event.kind = static_cast<std::uint8_t>(instance.kind);
+    Event event{.step = static_cast<std::uint32_t>(instance.step),
+                .segment = static_cast<std::uint32_t>(instance.a.segment),
+                .block = static_cast<std::uint32_t>(instance.a.block),
+                .action = static_cast<std::uint8_t>(instance.action),
+                .kind = static_cast<std::uint8_t>(instance.kind)};
     if (instance.link >= 0) event.link = event.port = static_cast<std::uint8_t>(instance.link);
     event.begun = event.done = true;
     log.events.push_back(event);

@@ -56,10 +56,9 @@ void read_numbers(const std::vector<std::string>& words) {
 }
 
 void read_counts(Input& input) {
-  reference::ReferenceInput what;
-  what.collective = static_cast<Collective>(input.below(16));
-  what.ranks = 1 + input.below(20);
-  what.op.type = Type::kBytes;
+  reference::ReferenceInput what{.collective = static_cast<Collective>(input.below(16)),
+                                 .ranks = 1 + input.below(20),
+                                 .op = {.type = Type::kBytes}};
   const std::string text(reinterpret_cast<const char*>(input.rest()), input.left());
   if (text.starts_with('@')) return;  // a file
   try {

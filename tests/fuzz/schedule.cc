@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/testing/results.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
 #include "planner/make/shape.h"
@@ -115,14 +116,13 @@ bool cuts(const Program& program) {
 
 void judge(const topology::Topology& topology, const Programs& programs, bool links,
            bool periodic) {
-  verify::VerifyOptions options;
-  options.max_blocks = periodic ? 0 : kMaxBlocks;
-  options.method = periodic ? verify::Method::kPeriodic : verify::Method::kExhaustive;
-  options.max_instances = kMaxInstances;
-  options.max_instances_total = 64 * kMaxInstances;
-  options.links = links;
-  const verify::Verdict verdict = verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  const verify::Verdict verdict = verify::verdict_of(
+      topology, programs,
+      {.links = links,
+       .method = periodic ? verify::Method::kPeriodic : verify::Method::kExhaustive,
+       .max_blocks = periodic ? 0 : kMaxBlocks,
+       .max_instances = kMaxInstances,
+       .max_instances_total = 64 * kMaxInstances});
   if (!verdict.valid) {
     const std::string& message = verdict.counterexample.message;
     expect(!message.empty() && message.find('\n') == std::string::npos,
@@ -148,8 +148,7 @@ void run(Input& input) {
   const auto topology = or_throw(topology::parse(kSpecs[input.below(std::size(kSpecs))]));
   expect(topology != nullptr, "the topologies exist");
   const topology::Shape shape = topology->shape();
-  CollectiveParameters parameters;
-  parameters.ranks = topology->ranks();
+  CollectiveParameters parameters{.ranks = topology->ranks()};
   parameters.root = input.below(parameters.ranks);
   parameters.window = 1 + input.below(9);
   parameters.topology_digest = topology->digest();

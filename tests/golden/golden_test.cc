@@ -14,10 +14,10 @@
 #include <string>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/schedule/selection_file.h"
 #include "collectives/schedule/selection_writer.h"
 #include "collectives/schedule/testing/sample_program.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/search.h"
@@ -114,11 +114,7 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
 Programs lower_onto_tree(Collective collective, const char* name) {
   const auto topology = or_throw(topology::parse(kFatTreeSpec));
   const CollectiveParameters parameters = golden_parameters(Where::kFatTree);
-  Programs routed(parameters.ranks);
-  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
-    EXPECT_EQ(find_algorithm(collective, name)->generate(parameters, rank, routed[rank]),
-              Status::kOk);
-  }
+  const Programs routed = must_generate(collective, name, parameters);
   lower::Report report;
   Programs lowered =
       or_throw(lower::lower(*topology, parameters, PortModel::kMultiport, routed, report));

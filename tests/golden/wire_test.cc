@@ -61,10 +61,7 @@ TEST(Wire, EntriesOfLibfabric) {
 }
 
 TEST(Wire, Addresses) {
-  ofi::AddressHead head;
-  head.lane = kShort;
-  head.key = kLong;
-  head.greetings_key = kLong - 1;
+  ofi::AddressHead head{.lane = kShort, .key = kLong, .greetings_key = kLong - 1};
   head.nonce[0] = 0x99;
   const Bytes bytes(head);
   EXPECT_EQ(bytes.u32(0), 0x35495045u);
@@ -110,24 +107,19 @@ TEST(Wire, PacketsOfBoards) {
   EXPECT_EQ(of_hello.u32(68), 5u);
   EXPECT_EQ(of_hello.u64(80), kLong);
   EXPECT_EQ(of_hello.u32(128), kShort);
-  agent::RunRequest request;
-  request.schedule = kLong;
-  request.events = 7;
+  agent::RunRequest request{.schedule = kLong, .events = 7};
   const Bytes of_request(request);
   EXPECT_EQ(of_request.u32(0), 17u);
   EXPECT_EQ(of_request.u64(8), kLong);
   EXPECT_EQ(of_request.u64(24), 1u);
   EXPECT_EQ(of_request.u32(40), 7u);
-  agent::Report report;
-  report.stall_step = -2;
+  agent::Report report{.stall_step = -2};
   EXPECT_EQ(Bytes(report).u64(64), std::uint64_t(-2));
   EXPECT_EQ(Bytes(agent::Want{agent::Kind::kWant, kShort}).u32(4), kShort);
 }
 
 TEST(Wire, Updates) {
-  UpdateOrder order;
-  order.release = kShort;
-  order.digest = kLong;
+  UpdateOrder order{.release = kShort, .digest = kLong};
   const Bytes bytes(order);
   EXPECT_EQ(bytes.u32(0), UpdateOrder::kMagic);
   EXPECT_EQ(bytes.u32(12), kShort);
@@ -143,10 +135,7 @@ TEST(Wire, FramesOfStreams) {
 }
 
 TEST(Wire, RecordsOfLogs) {
-  Event event;
-  event.step = kShort;
-  event.block = 3;
-  event.action = 9;
+  Event event{.step = kShort, .block = 3, .action = 9};
   const Bytes bytes(event);
   EXPECT_EQ(bytes.u32(0), kShort);
   EXPECT_EQ(bytes.u32(8), 3u);

@@ -21,6 +21,7 @@
 #include "collectives/search/packing/path_packing.h"
 #include "collectives/search/packing/tree_packing.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/search.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"
@@ -336,8 +337,7 @@ TEST(PackedTrees, ALaneTooFewIsFound) {
       for (const Collective collective : {Collective::kBroadcast, Collective::kAllgather}) {
         Programs programs = or_throw(search(collective, *topology, 0));
         for (Program& program : programs) program.topology_digest = (*less)->digest();
-        const verify::Verdict verdict = verify::verify(
-            **less, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+        const verify::Verdict verdict = verify::verdict_of(**less, programs);
         verdict.valid ? ++accepted : ++refused;
         if (verdict.valid) continue;
         const verify::Property property = verdict.counterexample.property;

@@ -66,9 +66,7 @@ TEST(Circulant, EveryN) {
 TEST(Circulant, RunsOfSegments) {
   for (const std::uint32_t p : circulant_sizes()) {
     const auto topology = or_throw(topology::parse("complete:" + std::to_string(p)));
-    CollectiveParameters parameters;
-    parameters.ranks = p;
-    parameters.topology_digest = topology->digest();
+    CollectiveParameters parameters{.ranks = p, .topology_digest = topology->digest()};
     std::uint32_t tried = 0;
     for (const Algorithm& algorithm : algorithms()) {
       const Programs programs = programs_of(algorithm, parameters);

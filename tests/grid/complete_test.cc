@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -29,12 +30,7 @@ TEST(Grid, CompleteGraphs) {
       std::set<std::uint64_t> done;
       for (const std::uint32_t root : {0u, 1u, ranks / 2, ranks - 1}) {
         if (root >= ranks) continue;
-        CollectiveParameters parameters;
-        parameters.ranks = ranks;
-        parameters.root = root;
-        parameters.topology_digest = topology->digest();
-        parameters.blocks = &kBlocks;
-        parameters.blocks_count = 1;
+        const CollectiveParameters parameters = topology_parameters(*topology, root, &kBlocks);
         const Programs programs = programs_of(algorithm, parameters);
         if (HasFailure()) return;
         if (programs.empty()) continue;

@@ -71,10 +71,8 @@ Contention contention_of(const topology::Topology& topology, const Programs& pro
 void expect_verdicts(const topology::Topology& topology, const Programs& programs,
                      std::int64_t most, const std::string& name) {
   const verify::Programs all = [&](std::uint32_t node) -> const Program& { return programs[node]; };
-  verify::VerifyOptions options;
-  options.method = verify::Method::kExhaustive;
-  options.max_blocks = most;
-  options.links = false;
+  verify::VerifyOptions options{
+      .links = false, .method = verify::Method::kExhaustive, .max_blocks = most};
   const verify::Verdict routed = verify::verify(topology, all, options);
   ASSERT_TRUE(routed.valid) << name << ": " << routed.counterexample.message;
   Contention counted;

@@ -55,17 +55,13 @@ std::vector<std::string> lanes_of(const Tree& tree) {
 Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8,
                Collective collective = Collective::kAllToAll) {
   const searched::SearchedAlgorithm* algorithm = searched::find_searched(collective, name);
-  CollectiveParameters parameters = topology_parameters(topology);
+  CollectiveParameters parameters = topology_parameters(topology, 0, &kBlocks);
   parameters.window = window;
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
   return or_throw(algorithm->search(topology, parameters));
 }
 
 testing::Job job_of(const Programs& programs, std::int64_t blocks) {
-  testing::Job job;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
+  testing::Job job{.op = {.op = Op::kSum, .type = Type::kI32}};
   job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);
   return job;
 }

@@ -8,6 +8,7 @@
 #include "collectives/machine/affine.h"
 #include "collectives/schedule/selection.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "collectives/verify/testing/verdict_of.h"
 
 namespace espalier::grid {
 
@@ -20,10 +21,7 @@ std::string name_of(const Algorithm& algorithm, const topology::Topology& topolo
 
 verify::Verdict verified(const topology::Topology& topology, const Programs& programs,
                          std::int64_t max_blocks, const std::string& name) {
-  verify::VerifyOptions options;
-  options.max_blocks = max_blocks;
-  verify::Verdict verdict = verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  verify::Verdict verdict = verify::verdict_of(topology, programs, {.max_blocks = max_blocks});
   EXPECT_TRUE(verdict.valid) << name << ": " << verdict.counterexample.message;
   return verdict;
 }
@@ -71,9 +69,7 @@ Operator operator_for(const Programs& programs) {
 
 void run(const Programs& programs, const CollectiveParameters& parameters, std::int64_t blocks,
          const std::string& name) {
-  testing::Job job;
-  job.root = parameters.root;
-  job.op = operator_for(programs);
+  testing::Job job{.root = parameters.root, .op = operator_for(programs)};
   job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);
   const sim::RunResult result =
       testing::run_in_lock_step(programs, job, testing::model_for(programs[0]));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "planner/make/shape.h"
 #include "tests/grid/grid.h"
 
@@ -42,11 +43,8 @@ TEST(Grid, Hosts) {
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.where != Where::kHosts) continue;
       for (const std::uint32_t root : root_classes(shape, algorithm.collective)) {
-        CollectiveParameters parameters{.ranks = topology->ranks(), .root = root};
+        CollectiveParameters parameters = topology_parameters(*topology, root, &kBlocks);
         set_shape(shape, parameters);
-        parameters.topology_digest = topology->digest();
-        parameters.blocks = &kBlocks;
-        parameters.blocks_count = 1;
         const Programs programs = programs_of(algorithm, parameters);
         ASSERT_FALSE(programs.empty());
         const std::string name = name_of(algorithm, *topology, parameters);

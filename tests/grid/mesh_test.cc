@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/parameters.h"
 #include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
 #include "tests/grid/grid.h"
@@ -33,11 +34,8 @@ std::vector<std::string> specs() {
 
 CollectiveParameters parameters_on(const topology::Topology& topology, const topology::Shape& shape,
                                    std::uint32_t root) {
-  CollectiveParameters parameters{.ranks = topology.ranks(), .root = root};
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   set_shape(shape, parameters);
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
   return parameters;
 }
 

@@ -45,10 +45,8 @@ bool is_scan(Collective collective) {
 Result<Programs> find(Collective collective, const topology::Topology& topology,
                       std::uint32_t root = 0, std::uint32_t window = 8,
                       const char* algorithm = "in-network") {
-  CollectiveParameters parameters = topology_parameters(topology, root);
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   parameters.window = window;
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
   return searched::find_searched(collective, algorithm)->search(topology, parameters);
 }
 
@@ -107,8 +105,7 @@ std::uint32_t prove_and_run(const topology::Topology& topology, bool keeps_order
         expect_steps(topology, programs, verdict.steps_at_one, name);
         for (const std::int64_t blocks : {1, 2, 7, 20}) {
           if (::testing::Test::HasFailure()) return schedules;
-          CollectiveParameters parameters;
-          parameters.root = root;
+          CollectiveParameters parameters{.root = root};
           if (window == 8 || blocks == 7) run(programs, parameters, blocks, name);
         }
         ++schedules;
@@ -158,8 +155,7 @@ void prove_and_run_breadth_first(const topology::Topology& topology) {
         EXPECT_EQ(verdict.steps_at_one, steps) << name;
       }
       for (const std::int64_t blocks : {1, 2, 7}) {
-        CollectiveParameters parameters;
-        parameters.root = root;
+        CollectiveParameters parameters{.root = root};
         run(programs, parameters, blocks, name);
       }
       if (::testing::Test::HasFailure()) return;

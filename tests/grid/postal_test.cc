@@ -72,14 +72,13 @@ void check_mesh(const char* name_of_tree, std::uint32_t rows, std::uint32_t colu
       or_throw(topology::parse("mesh:" + std::to_string(rows) + "x" + std::to_string(columns)));
   for (const auto& [send, latency] : kTicks) {
     for (std::uint32_t root = 0; root < rows * columns; root += whole() ? 1 : 5) {
-      CollectiveParameters parameters;
-      parameters.ranks = rows * columns;
-      parameters.root = root;
-      parameters.topology_digest = topology->digest();
-      parameters.rows = rows;
-      parameters.columns = columns;
-      parameters.send_ticks = send;
-      parameters.latency_ticks = latency;
+      CollectiveParameters parameters{.ranks = rows * columns,
+                                      .root = root,
+                                      .topology_digest = topology->digest(),
+                                      .rows = rows,
+                                      .columns = columns,
+                                      .send_ticks = send,
+                                      .latency_ticks = latency};
       const Programs programs = programs_of(algorithm, parameters);
       ASSERT_FALSE(programs.empty());
       ASSERT_EQ(programs[0].contention, ContentionGuarantee::kSlot);

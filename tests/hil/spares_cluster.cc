@@ -26,7 +26,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <random>
@@ -344,12 +343,11 @@ class Cluster {
     run.count = kCount;
     run.number = ++runs_;
     run.nodes = options_.nodes;
-    control::RunRequest order;
-    order.program = static_cast<std::uint32_t>(index);
-    order.op = Op::kSum;
-    order.type = Type::kU32;
-    order.count = run.collective == Collective::kBarrier ? 0 : kCount;
-    order.repetitions = repetitions;
+    control::RunRequest order{.program = static_cast<std::uint32_t>(index),
+                              .op = Op::kSum,
+                              .type = Type::kU32,
+                              .count = run.collective == Collective::kBarrier ? 0 : kCount,
+                              .repetitions = repetitions};
     using State = cluster::Member::State;
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
       const cluster::Member& member = processes_.members()[v];

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -318,11 +317,10 @@ class Rig {
     }
   }
   void configure(std::uint32_t v, bool comes_back) {
-    agent::Configure order;
-    order.deadline_ns = options_.deadline_ns;
-    order.check_blocks = 1;
-    order.spares = 1;
-    order.comes_back = comes_back ? 1 : 0;
+    agent::Configure order{.deadline_ns = options_.deadline_ns,
+                           .check_blocks = 1,
+                           .spares = 1,
+                           .comes_back = static_cast<std::uint8_t>(comes_back)};
     boards_[v]->conversation.send(order);
   }
   // What a board that is started again does next.
@@ -330,8 +328,7 @@ class Rig {
     using Joins = Board::Joins;
     Board& board = *boards_[v];
     if (board.joins == Joins::kFills && board.conversation.can_send()) {
-      agent::Go go;
-      go.number = request_.number;
+      agent::Go go{.number = request_.number};
       board.conversation.send(go);
       board.joins = Joins::kRuns;
       board.in = true;
@@ -406,8 +403,7 @@ class Rig {
       until("the input", [&] { return boards_[v]->conversation.can_send(); });
     }
     for (const std::uint32_t v : asked) {
-      agent::Go go;
-      go.number = request_.number;
+      agent::Go go{.number = request_.number};
       boards_[v]->conversation.send(go);
     }
     running_ = true;
@@ -456,13 +452,12 @@ class Rig {
   }
 
   void check(const Program& program, std::uint32_t number, std::uint32_t v) {
-    ReferenceRun run;
-    run.collective = program.collective();
-    run.root = program.entry.root;
-    run.count = kCount;
-    run.number = number;
-    run.nodes = static_cast<std::uint32_t>(boards_.size());
-    run.loss = agreement_.loss_of(v);
+    ReferenceRun run{.collective = program.collective(),
+                     .root = program.entry.root,
+                     .count = kCount,
+                     .number = number,
+                     .nodes = static_cast<std::uint32_t>(boards_.size()),
+                     .loss = agreement_.loss_of(v)};
     const std::string wrong = wrong_result(run, v, boards_[v]->output.data());
     if (!wrong.empty()) fail(1, wrong);
   }

@@ -6,6 +6,7 @@
 #include "base/testing/results.h"
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/topology/topology.h"
@@ -40,16 +41,13 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
   EXPECT_EQ(report.period, 2);
   EXPECT_EQ(report.blocks, 1);
   EXPECT_EQ(report.routed_period, 2);
-  const verify::Verdict verdict = verify::verify(
-      *topology, [&](std::uint32_t node) -> const Program& { return lowered[node]; }, {});
+  const verify::Verdict verdict = verify::verdict_of(*topology, lowered);
   EXPECT_TRUE(verdict.valid && verdict.for_all && verdict.slot) << verdict.counterexample.message;
 
   sim::Model model = testing::model_for(lowered[0]);
   model.alpha = kAlpha;
   model.beta = kBeta;
-  testing::Job job;
-  job.op.type = Type::kI32;
-  job.count = kBytes / 4;
+  testing::Job job{.count = kBytes / 4, .op = {.type = Type::kI32}};
   // In lock step, two blocks on a link in one step are an error.
   const sim::RunResult result = testing::run_in_lock_step(lowered, job, model);
   EXPECT_EQ(result.steps, phase_steps(lowered[0], 512));

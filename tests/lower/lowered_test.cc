@@ -13,6 +13,7 @@
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/schedule/expand.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
@@ -28,10 +29,8 @@ struct RoutedSchedule {
 
 CollectiveParameters parameters_for(const topology::Topology& topology,
                                     const topology::Shape& shape, std::uint32_t root) {
-  CollectiveParameters parameters = topology_parameters(topology, root);
+  CollectiveParameters parameters = topology_parameters(topology, root, &kBlocks);
   set_shape(shape, parameters);
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
   return parameters;
 }
 
@@ -93,10 +92,7 @@ std::int64_t least_period(const topology::Topology& topology, const Programs& ro
 }
 
 testing::Job job_of(const Programs& programs, std::int64_t blocks) {
-  testing::Job job;
-  job.root = programs[0].root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
+  testing::Job job{.root = programs[0].root, .op = {.op = Op::kSum, .type = Type::kI32}};
   const bool barrier = programs[0].collective == Collective::kBarrier;
   job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks),
                                        barrier ? 0 : 5);
@@ -125,11 +121,7 @@ void run_all(const topology::Topology& topology, const Programs& programs,
 
 // Whether the routed schedule is proven to be correct if input and output are the same memory.
 bool is_in_place(const topology::Topology& topology, const Programs& routed) {
-  verify::VerifyOptions options;
-  options.links = false;
-  return verify::verify(
-             topology, [&](std::uint32_t node) -> const Program& { return routed[node]; }, options)
-      .in_place;
+  return verify::verdict_of(topology, routed, {.links = false}).in_place;
 }
 
 void lower_one(const topology::Topology& topology, const RoutedSchedule& routed, PortModel ports,
@@ -159,9 +151,7 @@ void lower_one(const topology::Topology& topology, const RoutedSchedule& routed,
   const Programs lowered = or_throw(std::move(made));
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
   ASSERT_TRUE(lower::is_hop_by_hop(topology, lowered)) << name;
-  verify::VerifyOptions options;
-  const verify::Verdict verdict = verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return lowered[node]; }, options);
+  const verify::Verdict verdict = verify::verdict_of(topology, lowered);
   ASSERT_TRUE(verdict.valid) << name << ": " << verdict.counterexample.message;
   EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
   EXPECT_TRUE(verdict.slot && verdict.async) << name;

@@ -46,11 +46,9 @@ CollectiveParameters parameters_for(const topology::Topology& topology) {
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
                            verify::Method method) {
-  verify::VerifyOptions options;
-  options.method = method;
+  verify::VerifyOptions options{.method = method};
   if (method == verify::Method::kExhaustive) options.max_blocks = 6;
-  return verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs.at(node); }, options);
+  return verify::verdict_of(topology, programs, options);
 }
 
 TEST(OneWay, EveryAlgorithmIsProvenOrRefused) {

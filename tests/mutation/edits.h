@@ -2,7 +2,6 @@
 // Every single-field change of a program, from the schema's own list of fields.
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "espalier/collectives/schedule/programs.h"

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/edits.h"
@@ -30,11 +31,7 @@ struct Tally {
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
                            verify::Method method, std::int64_t most) {
-  verify::VerifyOptions options;
-  options.method = method;
-  options.max_blocks = most;
-  return verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+  return verify::verdict_of(topology, programs, {.method = method, .max_blocks = most});
 }
 
 // Enough for every schedule here to repeat ten times over, and few enough for a test.
@@ -172,9 +169,7 @@ class Million : public ::testing::Test {
   verify::Verdict verdict_of(std::uint32_t ranks, const char* algorithm,
                              const std::function<void(Program&)>& change) {
     const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
-    CollectiveParameters parameters;
-    parameters.ranks = ranks;
-    parameters.topology_digest = topology->digest();
+    CollectiveParameters parameters{.ranks = ranks, .topology_digest = topology->digest()};
     const Algorithm* made_by = find_algorithm(Collective::kBroadcast, algorithm);
     const auto generate = [&](std::uint32_t node) -> const Program& {
       ++calls;

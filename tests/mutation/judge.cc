@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/testing/results.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "tests/mutation/interpreter.h"
 
 namespace espalier::mutation {
@@ -12,12 +13,8 @@ namespace {
 
 verify::Verdict verdict_of(const Schedule& schedule, const Programs& programs,
                            std::int64_t max_blocks = 0) {
-  verify::VerifyOptions options;
-  options.max_blocks = max_blocks;
-  options.links = schedule.links;
-  return verify::verify(
-      *schedule.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; },
-      options);
+  return verify::verdict_of(*schedule.topology, programs,
+                            {.links = schedule.links, .max_blocks = max_blocks});
 }
 
 // Empty if no link of the topology carries more than it can in any step of a lock-step run.
@@ -70,10 +67,9 @@ std::string Schedule::family() const {
 }
 
 Schedule make_schedule(const std::string& spec, Made made) {
-  Schedule schedule;
-  schedule.name = std::move(made.name);
-  schedule.topology = or_throw(topology::parse(spec));
-  schedule.programs = std::move(made.programs);
+  Schedule schedule{.name = std::move(made.name),
+                    .topology = or_throw(topology::parse(spec)),
+                    .programs = std::move(made.programs)};
   verify::Verdict verdict = verdict_of(schedule, schedule.programs);
   if (!verdict.valid && verdict.counterexample.property == verify::Property::kLinks) {
     schedule.links = false;

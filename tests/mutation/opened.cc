@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 #include "tests/mutation/wild.h"
@@ -176,8 +176,7 @@ int verify_late(std::uint64_t mutants, std::uint64_t seed) {
     current_words = base.name + ": verify";
     const auto topology = or_throw(topology::parse(base.spec));
     const double begin = processor_seconds();
-    const verify::Verdict verdict = verify::verify(
-        *topology, [&](std::uint32_t node) -> const Program& { return programs.at(node); }, {});
+    const verify::Verdict verdict = verify::verdict_of(*topology, programs);
     const std::string end = verdict.valid                      ? "valid"
                             : verdict.counterexample.too_large ? "too large"
                                                                : "refused";

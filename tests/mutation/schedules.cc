@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "collectives/algorithms/testing/generate_all.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
@@ -58,17 +59,14 @@ CollectiveParameters parameters_of(const topology::Topology& topology, std::uint
 
 Programs programs_of(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   if (!runs_on(algorithm, parameters)) return {};
-  Programs programs(algorithm_nodes(algorithm, parameters));
-  for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    const Status status = algorithm.generate(parameters, node, programs[node]);
-    if (status == Status::kOk) continue;
-    // kTooLarge: the tables cannot hold the actions of this node.
-    if (status != Status::kUnsupported && status != Status::kTooLarge) {
-      fail(algorithm.name, status_name(status));
-    }
-    return {};
+  Programs programs;
+  const Status status = generate_all(algorithm, parameters, programs);
+  if (status == Status::kOk) return programs;
+  // kTooLarge: the tables cannot hold the actions of a node.
+  if (status != Status::kUnsupported && status != Status::kTooLarge) {
+    fail(algorithm.name, status_name(status));
   }
-  return programs;
+  return {};
 }
 
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
@@ -83,12 +81,11 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
         parameters.ratio_denominator = choice.ratio_denominator;
         parameters.send_ticks = choice.send_ticks;
         parameters.latency_ticks = choice.latency_ticks;
-        Made made;
-        made.name = std::string(name) + " " + collective_name(collective) + ", " + topology.spec() +
-                    ", root " + std::to_string(root) + choice.name;
-        made.algorithm = name;
-        made.collective = collective;
-        made.programs = make(parameters);
+        Made made{.name = std::string(name) + " " + collective_name(collective) + ", " +
+                          topology.spec() + ", root " + std::to_string(root) + choice.name,
+                  .algorithm = name,
+                  .collective = collective,
+                  .programs = make(parameters)};
         if (!made.programs.empty()) use(std::move(made));
       }
     }

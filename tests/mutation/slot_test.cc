@@ -13,6 +13,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/schedule/expand.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/contention/placed.h"
 #include "tests/mutation/schedules.h"
@@ -60,11 +61,7 @@ void compare(const Mesh& mesh, const topology::Topology& topology, const Made& m
   Programs programs = made.programs;
   for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
   const auto verdict_by = [&](verify::Method method, std::int64_t most) {
-    verify::VerifyOptions options;
-    options.method = method;
-    options.max_blocks = most;
-    return verify::verify(
-        topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+    return verify::verdict_of(topology, programs, {.method = method, .max_blocks = most});
   };
   const verify::Verdict at_once = verdict_by(verify::Method::kPeriodic, 0);
   const verify::Verdict verdict =

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/testing/results.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/schedules.h"
 
@@ -15,14 +16,6 @@ namespace {
 
 std::unique_ptr<topology::Topology> complete(std::uint32_t ranks) {
   return or_throw(topology::parse("complete:" + std::to_string(ranks)));
-}
-
-verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
-                           std::int64_t max_blocks = 0) {
-  verify::VerifyOptions options;
-  options.max_blocks = max_blocks;
-  return verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }
 
 // Whether input and output may be the same memory: not if data to be sent are kept until the end.
@@ -37,13 +30,14 @@ bool is_in_place(const mutation::Made& made) {
 }
 
 void expect_valid(const topology::Topology& topology, const mutation::Made& made) {
-  const verify::Verdict verdict = verdict_of(topology, made.programs);
+  const verify::Verdict verdict = verify::verdict_of(topology, made.programs);
   ASSERT_TRUE(verdict.valid) << made.name << ": " << verdict.counterexample.message;
   EXPECT_TRUE(verdict.in_place || !is_in_place(made)) << made.name;
   // Nothing new begins beyond the bound. (Larger ones: every_blocks_test.cc, up to 220.)
   const std::int64_t further = 2 * verdict.proven_blocks;
   if (topology.ranks() > 9 || further > 64) return;
-  const verify::Verdict beyond = verdict_of(topology, made.programs, further);
+  const verify::Verdict beyond =
+      verify::verdict_of(topology, made.programs, {.max_blocks = further});
   EXPECT_TRUE(beyond.valid) << made.name << ": " << beyond.counterexample.message;
 }
 
@@ -121,7 +115,7 @@ TEST(Valid, LargerGroups) {
       const CollectiveParameters parameters = mutation::parameters_of(*topology, 0, 8);
       const Programs programs =
           mutation::programs_of(*find_algorithm(collective, "two-tree"), parameters);
-      const verify::Verdict verdict = verdict_of(*topology, programs);
+      const verify::Verdict verdict = verify::verdict_of(*topology, programs);
       EXPECT_TRUE(verdict.valid) << ranks << " ranks: " << verdict.counterexample.message;
       EXPECT_GT(verdict.proven_blocks, std::int64_t{parameters.window});
     }

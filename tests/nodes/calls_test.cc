@@ -159,9 +159,7 @@ TEST_F(Calls, FindProgram) {
 
 TEST_F(Calls, Communicator) {
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    NodeImage from;
-    from.file = path(rank);
-    from.takes_unsigned = true;
+    NodeImage from{.file = path(rank), .takes_unsigned = true};
     const std::shared_ptr<const communicator::ImagePrograms> image =
         or_throw(communicator::ImagePrograms::load(from, rank, kRanks));
     const auto schedules = or_throw(communicator::Schedules::make(rank, kRanks, {}, {}, image));
@@ -247,11 +245,8 @@ TEST_F(Calls, LinuxNode) {
   for (const Row& row : kRows) {
     const Operator op = operator_of(row);
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      control::RunRequest request;
-      request.schedule = schedule_of(row);
-      request.op = op.op;
-      request.type = op.type;
-      request.count = count_of(row);
+      control::RunRequest request{
+          .schedule = schedule_of(row), .op = op.op, .type = op.type, .count = count_of(row)};
       const Status status = start_on_linux(programs_[rank], rank, request);
       EXPECT_EQ(status, row.status) << row.name << ", rank " << rank;
     }
@@ -327,12 +322,11 @@ TEST_F(Calls, BareNode) {
     const Status expected_status = refuses_own ? Status::kBadOperator : row.status;
     ++number;
     for (std::uint32_t v = 0; v < kRanks; ++v) {
-      agent::RunRequest run;
-      run.number = number;
-      run.schedule = schedule_of(row);
-      run.op = operator_of(row).op;
-      run.type = row.own ? Type::kF64 : operator_of(row).type;
-      run.count = count_of(row);
+      agent::RunRequest run{.number = number,
+                            .schedule = schedule_of(row),
+                            .count = count_of(row),
+                            .op = operator_of(row).op,
+                            .type = row.own ? Type::kF64 : operator_of(row).type};
       run.input_bytes = run.output_bytes = kBytes;
       made[v].send_packet(run);
       const Status status = made[v].receive_packet().answer.status;
@@ -341,8 +335,7 @@ TEST_F(Calls, BareNode) {
     }
     if (expected_status != Status::kOk) continue;
     for (std::uint32_t v = 0; v < kRanks; ++v) {
-      agent::Go go;
-      go.number = number;
+      agent::Go go{.number = number};
       made[v].send_packet(go);
     }
     for (std::uint32_t v = 0; v < kRanks; ++v) {

@@ -55,11 +55,7 @@ inline std::unique_ptr<Program> program_of(const ScheduleName& name, std::uint32
 }
 
 inline ImageContent content_of(std::uint32_t node, const std::string& board) {
-  ImageContent content;
-  content.board = board;
-  content.topology_digest = kTopology;
-  content.node = node;
-  content.release = 1;
+  ImageContent content{.board = board, .topology_digest = kTopology, .node = node, .release = 1};
   for (std::uint32_t peer = 0; peer < kRanks; ++peer) {
     if (peer != node) content.links.push_back({peer, 0, static_cast<std::uint16_t>(peer)});
   }

@@ -8,15 +8,14 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/predict/block_rules.h"
 #include "collectives/predict/predict.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/topology/topology.h"
 #include "tests/papers/item.h"
 #include "tools/report/line_plot.h"
@@ -70,18 +69,9 @@ class Simulated {
             const std::string& algorithm)
       : topology_(or_throw(topology::parse("complete:" + std::to_string(ranks)))),
         model_(predict::line_model(cluster.alpha, cluster.beta)),
-        programs_(ranks) {
-    const Algorithm* found = find_algorithm(collective, algorithm.c_str());
-    if (found == nullptr) throw std::runtime_error("no algorithm " + algorithm);
-    CollectiveParameters parameters;
-    parameters.ranks = ranks;
-    parameters.topology_digest = topology_->digest();
-    parameters.window = 16;
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      if (found->generate(parameters, rank, programs_[rank]) != Status::kOk) {
-        throw std::runtime_error(algorithm + " has no program for rank " + std::to_string(rank));
-      }
-    }
+        programs_(
+            must_generate(collective, algorithm,
+                          {.ranks = ranks, .topology_digest = topology_->digest(), .window = 16})) {
     const predict::StepLengths lengths(
         ranks, [this](std::uint32_t node) -> const Program& { return programs_[node]; });
     const auto rules =

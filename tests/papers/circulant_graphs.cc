@@ -13,12 +13,10 @@ namespace {
 constexpr std::int64_t kRanks = 1024;
 
 Question question_of(const std::string& algorithm, std::uint32_t run_length) {
-  Question question;
-  question.topology = "complete:" + std::to_string(kRanks);
-  question.algorithm = algorithm;
-  question.every_blocks = true;
-  question.run_length = run_length;
-  return question;
+  return Question{.topology = "complete:" + std::to_string(kRanks),
+                  .algorithm = algorithm,
+                  .every_blocks = true,
+                  .run_length = run_length};
 }
 
 // The least of steps(N) * (t + k / (segments N)) over the N that the residue allows, in units of k,
@@ -82,12 +80,11 @@ void circulant_steps(Chapter& chapter) {
                                            std::pair{"reduction", Collective::kReduce}}) {
       std::int64_t rounds = 0;
       while ((std::int64_t{1} << rounds) < p) ++rounds;
-      Question question;
-      question.topology = "complete:" + std::to_string(p);
-      question.collective = collective;
-      question.algorithm = "circulant";
-      question.every_blocks = true;
-      question.blocks = 1 + 3 * rounds;
+      Question question{.topology = "complete:" + std::to_string(p),
+                        .collective = collective,
+                        .algorithm = "circulant",
+                        .blocks = 1 + 3 * rounds,
+                        .every_blocks = true};
       chapter.items.push_back(
           {"abstract", std::string(name) + ", p = " + std::to_string(p) + ", n = 1 + 3q, steps",
            kNothing, std::to_string(question.blocks - 1 + rounds), "", proven_steps(question),

@@ -84,8 +84,7 @@ void fat_trees() {
     if (algorithm.where != Where::kFatTree) continue;
     std::printf("| %s | %s |", collective_name(algorithm.collective), algorithm.name);
     for (const Tree& tree : kTrees) {
-      CollectiveParameters parameters;
-      parameters.ranks = 1;
+      CollectiveParameters parameters{.ranks = 1};
       for (std::uint32_t level = 0; level < tree.height; ++level) parameters.ranks *= tree.arity;
       parameters.arity = tree.arity;
       parameters.height = tree.height;
@@ -109,10 +108,8 @@ void searched_ones() {
       if (!algorithm.applies(*topology) || (general && !std::string(spec).starts_with("complete")))
         continue;
       const topology::Shape shape = topology->shape();
-      CollectiveParameters parameters;
-      parameters.ranks = topology->ranks();
-      parameters.arity = shape.arity;
-      parameters.height = shape.height;
+      CollectiveParameters parameters{
+          .ranks = topology->ranks(), .arity = shape.arity, .height = shape.height};
       const auto programs = algorithm.search(*topology, parameters);
       if (!programs) continue;
       Longest longest;

@@ -375,16 +375,14 @@ void congestion(Chapter& chapter, const Mesh& mesh) {
 // A global combine of n nodes, in steps: a schedule for the next integer lambda, whose receives
 // arrive early; or one for the integer below, whose sends take lambda / floor(lambda).
 double delay_receive(std::uint32_t n, double lambda) {
-  CollectiveParameters parameters;
-  parameters.ranks = n;
-  parameters.latency_ticks = static_cast<std::uint32_t>(std::ceil(lambda));
+  CollectiveParameters parameters{.ranks = n,
+                                  .latency_ticks = static_cast<std::uint32_t>(std::ceil(lambda))};
   return simulated_time(placed_programs(Collective::kAllreduce, "combine", parameters),
                         {.send = 1, .latency = lambda - 1});
 }
 double delay_send(std::uint32_t n, double lambda) {
-  CollectiveParameters parameters;
-  parameters.ranks = n;
-  parameters.latency_ticks = static_cast<std::uint32_t>(std::floor(lambda));
+  CollectiveParameters parameters{.ranks = n,
+                                  .latency_ticks = static_cast<std::uint32_t>(std::floor(lambda))};
   const double send = lambda / std::floor(lambda);
   return simulated_time(placed_programs(Collective::kAllreduce, "combine", parameters),
                         {.send = send, .latency = lambda - send});

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/node_memory.h"
 #include "espalier/collectives/embed/place.h"
@@ -19,10 +20,7 @@ void check(Status status, const char* what) {
 }
 
 sim::Model model_of(const PostalNetwork& network) {
-  sim::Model model;
-  model.alpha = network.send * kUnit;
-  model.beta = 0;
-  model.latency = network.latency * kUnit;
+  sim::Model model{.alpha = network.send * kUnit, .beta = 0, .latency = network.latency * kUnit};
   if (network.links == nullptr) return model;
   model.lanes = [network](std::uint32_t from, std::uint32_t to) {
     return network.lanes * network.links->capacity(from, to);
@@ -67,12 +65,7 @@ double simulated_time(const Programs& programs, const PostalNetwork& network) {
 Programs placed_programs(Collective collective, const char* algorithm,
                          const CollectiveParameters& parameters,
                          const std::vector<std::uint32_t>& node_of) {
-  const Algorithm* found = find_algorithm(collective, algorithm);
-  if (found == nullptr) throw std::runtime_error(std::string("no algorithm ") + algorithm);
-  Programs programs(parameters.ranks);
-  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
-    check(found->generate(parameters, rank, programs[rank]), algorithm);
-  }
+  Programs programs = must_generate(collective, algorithm, parameters);
   if (!node_of.empty()) check(embed::place_all(node_of, programs), "placing");
   return programs;
 }

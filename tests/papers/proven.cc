@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/search/fractional_mesh.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
@@ -72,11 +74,9 @@ Result<Programs> make_programs(const topology::Topology& topology,
     if (searched == nullptr) return fail("no algorithm " + question.algorithm);
     return searched->search(topology, parameters);
   }
-  Programs programs(algorithm_nodes(*algorithm, parameters));
-  for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    const Status status = algorithm->generate(parameters, node, programs[node]);
-    if (status != Status::kOk) return fail(status_name(status));
-  }
+  Programs programs;
+  const Status status = generate_all(*algorithm, parameters, programs);
+  if (status != Status::kOk) return fail(status_name(status));
   return programs;
 }
 
@@ -90,8 +90,7 @@ std::string proven_steps(const Question& question, std::int64_t first, std::int6
   if (!programs) return programs.error().message;
   verify::VerifyOptions options;
   if (!question.every_blocks) options.max_blocks = last;
-  const auto verdict = verify::verify(
-      *topology, [&](std::uint32_t node) -> const Program& { return (*programs)[node]; }, options);
+  const auto verdict = verify::verdict_of(*topology, *programs, options);
   if (!verdict.valid) return verdict.counterexample.message;
   if (question.every_blocks && !verdict.for_all) return "not proven for every N";
   std::string text;
@@ -107,8 +106,7 @@ std::string proven_load(const Question& question) {
   const auto programs =
       make_programs(*topology, parameters_of(*topology, shape, question), question);
   if (!programs) return programs.error().message;
-  const auto verdict = verify::verify(
-      *topology, [&](std::uint32_t node) -> const Program& { return (*programs)[node]; }, {});
+  const auto verdict = verify::verdict_of(*topology, *programs);
   if (!verdict.valid) return verdict.counterexample.message;
   return std::to_string(verdict.busiest.load);
 }

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/predict/predict.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
 #include "planner/make/shape.h"
@@ -87,9 +87,7 @@ void compare(const PredictionCase& one, Errors& errors) {
         Layout layout;
         ASSERT_EQ(make_layout(first, bytes, 1, layout), Status::kOk);
         if (instances(one.programs, layout.blocks) > 400'000) continue;  // long to simulate
-        Conditions conditions;
-        conditions.switching = switching;
-        conditions.op = op;
+        Conditions conditions{.switching = switching, .op = op};
         const Model model = model_for(first, cost);
         const Prediction found = predict(one.topology, one.programs, layout, model, conditions);
         EXPECT_FALSE(found.is_by_steps) << one.name;
@@ -126,12 +124,9 @@ void each_schedule(const topology::Topology& topology, const With& with) {
       CollectiveParameters parameters = parameters_for(topology, shape, root);
       if (!runs_on(algorithm, parameters)) continue;
       if (algorithm.takes_lambda && root != 0) parameters.latency_ticks = 2;
-      Programs programs(algorithm_nodes(algorithm, parameters));
-      bool made = true;
-      for (std::uint32_t node = 0; made && node < programs.size(); ++node) {
-        made = algorithm.generate(parameters, node, programs[node]) == Status::kOk;
-      }
-      if (made) both(algorithm.name, algorithm.collective, std::move(programs), parameters);
+      Programs programs;
+      if (generate_all(algorithm, parameters, programs) != Status::kOk) continue;
+      both(algorithm.name, algorithm.collective, std::move(programs), parameters);
     }
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {

@@ -13,9 +13,7 @@ namespace {
 
 sim::Model network_model(const topology::Topology& topology, const Program& program,
                          const Layout& layout, const LineCost& cost, Switching switching) {
-  sim::Model model;
-  model.alpha = cost.alpha;
-  model.beta = cost.beta;
+  sim::Model model{.alpha = cost.alpha, .beta = cost.beta};
   model.one_port =
       program.port_model == PortModel::kOnePortDuplex || program.port_model == PortModel::kSimplex;
   model.lanes = [&topology](std::uint32_t from, std::uint32_t to) {

@@ -1,7 +1,6 @@
 #pragma once
 // Breaks one program of a schedule at random, or the window of all of them.
 
-#include <cstdint>
 #include <string>
 
 #include "espalier/collectives/schedule/programs.h"

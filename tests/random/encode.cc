@@ -183,15 +183,13 @@ class Encoder {
 
   [[nodiscard]] Member member(const Progression& one, std::int64_t more, std::int64_t turn) const {
     const Stage& stage = plan_.stages[one.stage];
-    Member member;
-    member.of = &one;
-    member.more = more;
-    member.turn = turn;
-    member.stride = stage.stride * more;
-    member.pace = stage.pace * more;
-    member.first = one.first + stage.pace * turn;
-    member.block = one.block + stage.stride * turn;
-    return member;
+    return Member{.of = &one,
+                  .more = more,
+                  .turn = turn,
+                  .first = one.first + stage.pace * turn,
+                  .block = one.block + stage.stride * turn,
+                  .stride = stage.stride * more,
+                  .pace = stage.pace * more};
   }
 
   // Takes the last of the loose members, and some that can share an action with it.

@@ -2,7 +2,6 @@
 // Checks a schedule at an N that is far too large to run: the steps around the ends of its phases,
 // and some between.
 
-#include <cstdint>
 #include <string>
 
 #include "espalier/collectives/schedule/programs.h"

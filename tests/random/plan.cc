@@ -104,8 +104,7 @@ class Planner {
 
   bool add_stage(const Part& part) {
     static constexpr std::array<std::int64_t, 8> kStrides = {1, 1, 1, 2, 2, 3, 4, 6};
-    Stage stage;
-    stage.stride = plan_.pipelined ? kStrides[dice_.number(0, 7)] : 1;
+    Stage stage{.stride = plan_.pipelined ? kStrides[dice_.number(0, 7)] : 1};
     const bool large = part.segments.size() * plan_.topology->ranks() > 16;
     if (large) stage.stride = std::min<std::int64_t>(stage.stride, 2);
     Sketch sketch(plan_, stage.stride);

@@ -64,9 +64,7 @@ void RowWriter::go_back(const Mark& mark) {
 }
 
 std::uint8_t RowWriter::constant(std::int64_t value) {
-  RowShape shape;
-  shape.values = {value};
-  shape.alive = {true};
+  RowShape shape{.values = {value}, .alive = {true}};
   return index(shape);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/interpreter.h"
@@ -48,14 +49,10 @@ class Judge {
       if (check_program(program) != Status::kOk) opinion.answer = Answer::kUnloaded;
     }
     if (opinion.answer == Answer::kUnloaded) return opinion;
-    verify::VerifyOptions options;
-    options.links = plan_.links;
-    options.max_instances_total = kMaxTrialInstances;
+    verify::VerifyOptions options{.links = plan_.links, .max_instances_total = kMaxTrialInstances};
     const bool at_once = trial_.seed % kEach != 0 && plan_.pipelined;
     if (at_once) options.method = verify::Method::kPeriodic;
-    const verify::Verdict verdict = verify::verify(
-        *plan_.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; },
-        options);
+    const verify::Verdict verdict = verify::verdict_of(*plan_.topology, programs, options);
     const bool unproven = verdict.counterexample.too_large || (at_once && !verdict.limited.empty());
     opinion.answer = verdict.for_all ? Answer::kAccepted
                      : verdict.valid ? Answer::kLimited

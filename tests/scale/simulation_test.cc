@@ -73,10 +73,7 @@ struct Cost {
 Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
              std::uint64_t blocks, bool lock_step) {
   const Algorithm* one = find_algorithm(collective, algorithm);
-  CollectiveParameters parameters;
-  parameters.ranks = ranks;
-  parameters.blocks = &kBlocks;
-  parameters.blocks_count = 1;
+  CollectiveParameters parameters{.ranks = ranks, .blocks = &kBlocks, .blocks_count = 1};
   const std::size_t before = held;
   max_held = held;
   auto program = std::make_unique<Program>();
@@ -96,8 +93,7 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   const sim::AddressRange addresses(2 * (layout.count + layout.segments) * layout.element_bytes);
   sim::Cluster::Options options;
   options.config.no_data = true;
-  sim::Model model;
-  model.no_data = true;
+  sim::Model model{.no_data = true};
   model.route = [](std::uint32_t from, std::uint32_t to) {
     return std::vector<std::uint32_t>{from, to};
   };
@@ -110,10 +106,9 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   }
   const sim::RunResult result = lock_step ? cluster.run_lock_step(1) : cluster.run();
   EXPECT_EQ(result.status, Status::kOk) << result.message;
-  Cost cost;
-  cost.messages = cluster.network().blocks();
-  cost.polls = result.polls;
-  cost.events = cluster.network().events();
+  Cost cost{.messages = cluster.network().blocks(),
+            .polls = result.polls,
+            .events = cluster.network().events()};
   const auto messages = static_cast<double>(cost.messages);
   cost.polls_each = static_cast<double>(cost.polls) / messages;
   cost.events_each = static_cast<double>(cost.events) / messages;

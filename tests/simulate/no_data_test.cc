@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/schedule/program_store.h"
 #include "collectives/simulation/address_range.h"
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/testing/job_cluster.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/search.h"
 #include "espalier/topology/topology.h"
@@ -287,11 +287,7 @@ TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
     parameters_.latency_ticks = one.takes_lambda ? 3 : 1;
     parameters_.root = has_root(one.collective) ? parameters_.ranks - 1 : 0;
     Schedule schedule{name(one.collective, one.name), *topology_, Programs(), parameters_.root};
-    schedule.programs.resize(algorithm_nodes(one, parameters_));
-    Status status = Status::kOk;
-    for (std::uint32_t node = 0; node < schedule.programs.size() && status == Status::kOk; ++node) {
-      status = one.generate(parameters_, node, schedule.programs[node]);
-    }
+    const Status status = generate_all(one, parameters_, schedule.programs);
     if (status != Status::kOk) {  // not for this many ranks
       EXPECT_EQ(status, Status::kUnsupported) << schedule.name;
       continue;

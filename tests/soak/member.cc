@@ -8,9 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -212,8 +210,7 @@ class Member {
   }
 
   [[nodiscard]] static JoinOptions options_of(const Order& order) {
-    JoinOptions options;
-    options.provider = order.provider;
+    JoinOptions options{.provider = order.provider};
     if (order.ranks_per_host != 0) {
       options.host = "host" + std::to_string(order.rank / order.ranks_per_host);
     }

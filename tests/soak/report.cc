@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <functional>
 #include <span>
-#include <utility>
 
 #include "tools/report/line_plot.h"
 

@@ -155,17 +155,14 @@ TEST_F(RecoveryTest, ExpelsAnEndOfALink) {
 
 // All 12 links and 9 nodes of a mesh of nine.
 TEST_F(RecoveryTest, GoesOnOnAMeshOfNine) {
-  Scenario scenario;
-  scenario.spec = "mesh:3x3";
+  Scenario scenario{.spec = "mesh:3x3"};
   at_all_losses(scenario, true, true, {SpareKinds::kBoth}, 5, stride(151));
   EXPECT_GT(recoveries_, small_sample() ? 200u : 400u);
 }
 
 // All of them over framed links that lose, repeat, delay and damage frames.
 TEST_F(RecoveryTest, GoesOnOverFramedLinks) {
-  Scenario scenario;
-  scenario.spec = "mesh:3x3";
-  scenario.framed = true;
+  Scenario scenario{.spec = "mesh:3x3", .framed = true};
   at_all_losses(scenario, true, true, {SpareKinds::kBoth}, 20, whole() ? 7 : 4 * stride(151));
   EXPECT_GT(recoveries_, small_sample() ? 100u : 150u);
 }
@@ -174,8 +171,7 @@ TEST_F(RecoveryTest, GoesOnOverFramedLinks) {
 TEST_F(RecoveryTest, RunsAgainWhatIsUntouched) {
   for (const Keeps keeps : {Keeps::kAll, Keeps::kPresent, Keeps::kNothing}) {
     lost_ = repeated_ = 0;
-    Scenario scenario;
-    scenario.keeps = keeps;
+    Scenario scenario{.keeps = keeps};
     scenario.eager_bytes = 1 << 20;  // so that a root is several collectives ahead
     at_all_losses(scenario, true, true, {SpareKinds::kBoth}, 1, stride(61));
     if (small_sample()) continue;
@@ -197,10 +193,7 @@ TEST_F(RecoveryTest, EndsAtASecondFailure) {
         continue;
       }
       if (!whole() && (first.a + second.a + second.b) % 4 != 0) continue;
-      Scenario scenario;
-      scenario.loss = first;
-      scenario.second = second;
-      scenario.moment = 150;
+      Scenario scenario{.loss = first, .moment = 150, .second = second};
       ClusterUnderTest cluster(scenario);
       ASSERT_TRUE(cluster.run());
       for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
@@ -234,11 +227,8 @@ TEST_F(RecoveryTest, TakesInANodeThatComesBack) {
     }
   };
   for_each_node([&](const Loss& loss, SpareKinds kinds) {
-    Scenario scenario;
-    scenario.loss = loss;
-    scenario.kinds = kinds;
-    scenario.comes_back = true;
-    scenario.moment = 150 + 40 * loss.a;
+    Scenario scenario{
+        .kinds = kinds, .loss = loss, .moment = 150 + 40 * loss.a, .comes_back = true};
     come_back(scenario, stride(293), 2000);
     scenario.framed = true;
     come_back(scenario, whole() ? 100 : 15'000, small_sample() ? 10 : 20'000);
@@ -248,13 +238,8 @@ TEST_F(RecoveryTest, TakesInANodeThatComesBack) {
 
 // A node that is lost and comes back.
 Scenario returning(const Loss& loss, SpareKinds kinds) {
-  Scenario scenario;
-  scenario.loss = loss;
-  scenario.kinds = kinds;
-  scenario.comes_back = true;
-  scenario.moment = 170;
-  scenario.back_after = 1500;
-  return scenario;
+  return Scenario{
+      .kinds = kinds, .loss = loss, .moment = 170, .comes_back = true, .back_after = 1500};
 }
 
 // Events from its return until it is taken in, if nothing else is lost.
@@ -403,10 +388,7 @@ TEST_F(RecoveryTest, AgreesIfAnotherIsLostMeanwhile) {
 // Without spares for what is lost, all survivors end with a cause that names it.
 TEST_F(RecoveryTest, EndsWithoutASpare) {
   for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
-    Scenario scenario;
-    scenario.loss = loss;
-    scenario.kinds = SpareKinds::kLinks;
-    scenario.moment = 100;
+    Scenario scenario{.kinds = SpareKinds::kLinks, .loss = loss, .moment = 100};
     ClusterUnderTest cluster(scenario);
     ASSERT_TRUE(cluster.run());
     for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {

@@ -83,23 +83,19 @@ class ReopenTest : public ::testing::TestWithParam<FabricKind> {
     world_ = GetParam().make(seed);
     const Algorithm* const algorithm = find_algorithm(Collective::kAllreduce, "two-tree");
     ASSERT_NE(algorithm, nullptr);
-    CollectiveParameters parameters;
-    parameters.ranks = kRanks;
+    CollectiveParameters parameters{.ranks = kRanks};
     for (std::uint32_t v = 0; v < kRanks; ++v) {
       Rank& rank = ranks_.emplace_back();
       ASSERT_EQ(algorithm->generate(parameters, v, rank.program), Status::kOk);
       rank.endpoint = &world_->endpoint(v);
-      MachineConfig config;
-      config.deadline_ns = world_->deadline_ns();
+      MachineConfig config{.deadline_ns = world_->deadline_ns()};
       ASSERT_EQ(rank.machine.init(*rank.endpoint, config), Status::kOk);
     }
   }
 
   void start(std::uint32_t v, std::uint64_t count) {
     Rank& rank = ranks_[v];
-    Operator op;
-    op.op = Op::kSum;
-    op.type = Type::kI32;
+    Operator op{.op = Op::kSum, .type = Type::kI32};
     Layout layout;
     ASSERT_EQ(make_layout(rank.program, count, 4, layout), Status::kOk);
     rank.memory = std::make_unique<sim::NodeMemory>();
@@ -208,9 +204,7 @@ TEST_P(ReopenTest, EndsWhatWasPrepared) {
   std::mt19937 random(1);
   ASSERT_NO_FATAL_FAILURE(run(10, kRanks, 0, random));
   Rank& rank = ranks_[0];
-  Operator op;
-  op.op = Op::kSum;
-  op.type = Type::kI32;
+  Operator op{.op = Op::kSum, .type = Type::kI32};
   Machine::Prepared prepared;
   ASSERT_EQ(rank.machine.prepare(rank.program, rank.memory->buffers(), op, 10, prepared),
             Status::kOk);
@@ -233,21 +227,16 @@ FabricKind over_frames(const std::string& name, serial::CarrierFaults faults,
 
 FabricKind simulated(const std::string& name, std::uint64_t eager_bytes) {
   return {name, [eager_bytes](unsigned) {
-            sim::Model model;
-            model.eager_bytes = eager_bytes;
-            model.generations = kLinkGenerations;
-            model.latency = 3e-5;
-            model.poison = true;
+            sim::Model model{.latency = 3e-5,
+                             .eager_bytes = eager_bytes,
+                             .poison = true,
+                             .generations = kLinkGenerations};
             return simulated_world(sim::complete_links(kRanks), model);
           }};
 }
 
 std::vector<FabricKind> kinds() {
-  serial::CarrierFaults late;
-  late.lose = 0.05;
-  late.repeat = 0.2;
-  late.delay = 0.3;
-  late.damage = 0.02;
+  serial::CarrierFaults late{.lose = 0.05, .repeat = 0.2, .damage = 0.02, .delay = 0.3};
   std::vector<FabricKind> all = {
       simulated("sim_rendezvous", 0),
       simulated("sim_eager", 1 << 20),

@@ -62,9 +62,8 @@ class FaultDice {
       : dice_(dice), plan_(plan), schedule_(schedule), span_(estimated_ns(plan, schedule)) {}
 
   Fault draw(Kind kind) {
-    Fault fault;
-    fault.kind = kind;
-    fault.node = dice_.number(0, static_cast<std::uint32_t>(schedule_.peers.size()) - 1);
+    Fault fault{.kind = kind,
+                .node = dice_.number(0, static_cast<std::uint32_t>(schedule_.peers.size()) - 1)};
     const auto& peers = schedule_.peers[fault.node];
     if (peers.empty()) {
       fault.kind = Kind::kPause;

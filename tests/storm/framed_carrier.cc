@@ -74,10 +74,9 @@ class FramedCarrier final : public Carrier {
 
  private:
   static serial::CarrierFaults line_of(const Plan& plan) {
-    serial::CarrierFaults line;
-    line.bytes = plan.over == Over::kBytes;
-    line.mtu = plan.mtu;
-    line.seed = static_cast<unsigned>(plan.seed);
+    serial::CarrierFaults line{.seed = static_cast<unsigned>(plan.seed),
+                               .bytes = plan.over == Over::kBytes,
+                               .mtu = plan.mtu};
     line.lose = line.repeat = line.damage = plan.line_ppm / 1e6;
     line.delay = line.bytes ? 0 : line.lose;
     return line;
@@ -90,8 +89,7 @@ class FramedCarrier final : public Carrier {
     config.window = plan_.endpoint_window;
     config.key = plan_.keyed ? kKey : nullptr;
     config.nonce = 77 + boots;
-    SerialPortConfig port;
-    port.resend_ns = plan_.deadline_ns / kResendsPerDeadline;
+    SerialPortConfig port{.resend_ns = plan_.deadline_ns / kResendsPerDeadline};
     nodes_[v].emplace(hub_, v, schedule_.peers[v], config, port);
   }
 

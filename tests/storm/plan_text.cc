@@ -104,8 +104,7 @@ Result<Fault> parse_fault(const std::string& text) {
   if (form == kForms.end() || colon == std::string::npos) {
     return fail("\"" + text + "\" is not a fault; expected one such as kill:node=3,at=1000");
   }
-  Fault fault;
-  fault.kind = static_cast<Kind>(form - kForms.begin());
+  Fault fault{.kind = static_cast<Kind>(form - kForms.begin())};
   for (std::string_view rest = std::string_view(text).substr(colon + 1); !rest.empty();) {
     const std::string_view field = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));

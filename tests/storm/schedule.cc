@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/algorithms/testing/parameters.h"
 #include "collectives/machine/affine.h"
 #include "collectives/simulation/testing/job_cluster.h"
@@ -99,11 +100,9 @@ Result<Programs> routed_programs(const ScheduleSpec& spec, const topology::Topol
   if (algorithm->where != Where::kAnywhere && !runs_on(*algorithm, parameters)) {
     return fail("not on this topology");
   }
-  Programs programs(algorithm_nodes(*algorithm, parameters));
-  for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    const Status status = algorithm->generate(parameters, node, programs[node]);
-    if (status != Status::kOk) return fail(status_name(status));
-  }
+  Programs programs;
+  const Status status = generate_all(*algorithm, parameters, programs);
+  if (status != Status::kOk) return fail(status_name(status));
   return programs;
 }
 
@@ -117,10 +116,8 @@ Result<Schedule> make_schedule(const ScheduleSpec& spec) {
   schedule.topology = *std::move(topology);
   const topology::Shape shape = schedule.topology->shape();
   const BlockRule blocks = {0, spec.block_bytes};
-  CollectiveParameters parameters = topology_parameters(*schedule.topology, spec.root);
+  CollectiveParameters parameters = topology_parameters(*schedule.topology, spec.root, &blocks);
   parameters.window = spec.window;
-  parameters.blocks = &blocks;
-  parameters.blocks_count = 1;
   parameters.run_length = spec.run_length;
   parameters.radix = spec.radix;
   parameters.send_ticks = spec.send_ticks;
@@ -161,12 +158,11 @@ Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks) {
   constexpr std::uint32_t kWindows[] = {1, 2, 3, 4, 6, 8, 8, 8, 12, 16};
   constexpr std::uint32_t kBlocks[] = {16, 32, 64, 64, 96, 256};
   for (;;) {
-    ScheduleSpec spec;
-    spec.topology = draw_topology(dice, ranks);
-    spec.root = dice.number(0, ranks - 1);
-    spec.window = kWindows[dice.number(0, 9)];
-    spec.block_bytes = kBlocks[dice.number(0, 5)];
-    spec.run_length = dice.number(0, 3);
+    ScheduleSpec spec{.topology = draw_topology(dice, ranks),
+                      .root = dice.number(0, ranks - 1),
+                      .window = kWindows[dice.number(0, 9)],
+                      .block_bytes = kBlocks[dice.number(0, 5)],
+                      .run_length = dice.number(0, 3)};
     spec.radix = spec.run_length == 1 ? 0 : spec.run_length;
     spec.ratio_numerator = spec.run_length;
     spec.ratio_denominator = spec.run_length == 0 ? 0 : 4;
@@ -208,10 +204,8 @@ Result<void> check_faults(const Plan& plan, const Schedule& schedule) {
 
 testing::Job job_of(const Plan& plan, const Schedule& schedule, std::uint32_t round) {
   const Program& program = schedule.programs[0];
-  testing::Job job;
-  job.collective = program.collective;
-  job.programs = &schedule.programs;
-  job.root = plan.schedule.root;
+  testing::Job job{
+      .collective = program.collective, .programs = &schedule.programs, .root = plan.schedule.root};
   if (plan.op == Op::kCustom) {
     job.op = affine();
   } else {

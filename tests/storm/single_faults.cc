@@ -19,12 +19,11 @@ Result<Schedule> small_schedule(Collective collective, const std::string& algori
   for (const char* topology : kTopologies) {
     for (const std::uint32_t root : {1u, 0u}) {
       for (const std::uint32_t run_length : {0u, 2u}) {
-        ScheduleSpec spec;
-        spec.topology = topology;
-        spec.collective = collective;
-        spec.algorithm = algorithm;
-        spec.root = has_root(collective) ? root : 0;
-        spec.run_length = run_length;
+        ScheduleSpec spec{.topology = topology,
+                          .collective = collective,
+                          .algorithm = algorithm,
+                          .root = has_root(collective) ? root : 0,
+                          .run_length = run_length};
         auto schedule = make_schedule(spec);
         if (schedule) return schedule;
         last = schedule.error().message;

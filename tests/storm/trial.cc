@@ -140,10 +140,9 @@ class Trial {
     NodeStore& memory = store(v);
     node.machine = &memory.machine.emplace();
     node.memory = &memory.memory;
-    MachineConfig config;
-    config.window = plan_.machine_window;
-    config.deadline_ns = plan_.deadline_ns;
-    config.check_blocks = plan_.check_blocks;
+    MachineConfig config{.window = plan_.machine_window,
+                         .deadline_ns = plan_.deadline_ns,
+                         .check_blocks = plan_.check_blocks};
     if (node.machine->init(*node.endpoint, config) != Status::kOk) {
       node.facts.wrong = "the machine refuses its endpoint";
     }

@@ -14,13 +14,11 @@ constexpr BlockRule kSmallBlocks = {0, 64};
 inline CollectiveParameters topology_parameters(const topology::Topology& topology,
                                                 std::uint32_t root = 0,
                                                 const BlockRule* rule = nullptr) {
-  CollectiveParameters parameters;
-  parameters.ranks = topology.ranks();
-  parameters.root = root;
-  parameters.topology_digest = topology.digest();
-  parameters.blocks = rule;
-  parameters.blocks_count = rule == nullptr ? 0 : 1;
-  return parameters;
+  return CollectiveParameters{.ranks = topology.ranks(),
+                              .root = root,
+                              .topology_digest = topology.digest(),
+                              .blocks = rule,
+                              .blocks_count = rule == nullptr ? 0u : 1u};
 }
 
 }  // namespace espalier

@@ -1,9 +1,6 @@
 // Hops between two ranks one of which needs data of the other. A message goes one hop, and its
 // receive is L - 1 steps after its send, so the data take L steps per hop.
 
-#include <algorithm>
-#include <iterator>
-
 #include "collectives/verify/bounds/all_bounds.h"
 #include "collectives/verify/properties/program_facts.h"
 

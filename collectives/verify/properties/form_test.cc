@@ -163,8 +163,7 @@ TEST_F(Form, IdleSteps) {
 TEST_F(Form, RoutesTooLong) {
   topology = or_throw(topology::parse("mesh:1x64"));
   programs = chain_broadcast(*topology);
-  VerifyOptions options;
-  options.max_blocks = 1;
+  VerifyOptions options{.max_blocks = 1};
   options.max_instances_total = 126 + 64 + 128;  // 63 steps of 64 ranks: twice 32
   expect_refused(Property::kLinks, {"more hops than the 0 that can be checked"}, options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
@@ -174,8 +173,7 @@ TEST_F(Form, RoutesTooLong) {
 
 // Every second rank of many: sets with a gap at each.
 TEST_F(Form, SetsOfTooManyGaps) {
-  ExpandedSchedule schedule;
-  schedule.max_instances = 100;
+  ExpandedSchedule schedule{.max_instances = 100};
   RankSets sets;
   RankSet every_second = sets.range(0, 0);
   std::uint32_t rank = 0;
@@ -190,8 +188,7 @@ TEST_F(Form, SetsOfTooManyGaps) {
 }
 
 TEST_F(Form, ProvenAtOnceOrNotAtAll) {
-  VerifyOptions options;
-  options.method = Method::kPeriodic;
+  VerifyOptions options{.method = Method::kPeriodic};
   const Verdict verdict = verdict_of(*topology, programs, options);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   EXPECT_TRUE(verdict.for_all);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/verify/testing/verdict_of.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -160,13 +161,6 @@ inline std::vector<OwnedProgram> chain_reduce(const topology::Topology& topology
                    }
                    if (me > 0) builder.send(p - 1 - rank, me - 1, sum, rank + 1 < p ? 1 : 0);
                  });
-}
-
-inline Verdict verdict_of(const topology::Topology& topology,
-                          const std::vector<OwnedProgram>& programs,
-                          const VerifyOptions& options = {}) {
-  return verify(
-      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
 }
 
 }  // namespace espalier::verify

@@ -44,8 +44,7 @@ Result<void> check_memory(const Config& config) {
 }
 
 mem::HostConfig host_config_of(const Config& config, std::size_t blocks) {
-  mem::Shape shape;
-  shape.ring = std::bit_ceil(config.window);
+  mem::Shape shape{.ring = std::bit_ceil(config.window)};
   const std::uint32_t slot = config.eager_bytes != 0 ? config.eager_bytes : kSlotBytes;
   shape.slot_bytes = (slot + 63) / 64 * 64;
   shape.pieces = kPieces;

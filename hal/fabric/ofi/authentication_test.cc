@@ -6,7 +6,6 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <set>
 #include <string>

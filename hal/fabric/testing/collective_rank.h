@@ -22,16 +22,14 @@ class CollectiveRank {
 
   [[nodiscard]] Status init(Endpoint& endpoint, std::uint64_t deadline_ns) {
     endpoint_ = &endpoint;
-    MachineConfig config;
-    config.deadline_ns = deadline_ns;
+    MachineConfig config{.deadline_ns = deadline_ns};
     return machine_.init(endpoint, config);
   }
 
   // Plans the algorithm for this node; false if that is not possible.
   [[nodiscard]] bool plan(Collective collective, const char* name) {
     const Algorithm* algorithm = find_algorithm(collective, name);
-    CollectiveParameters parameters;
-    parameters.ranks = ranks_;
+    CollectiveParameters parameters{.ranks = ranks_};
     if (algorithm == nullptr || algorithm->generate(parameters, me(), program_) != Status::kOk) {
       return false;
     }

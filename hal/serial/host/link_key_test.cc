@@ -48,8 +48,7 @@ TEST_F(LinkKeyTest, RefusesOtherFiles) {
 }
 
 TEST(Rejections, NameLinkAndReason) {
-  SerialRejections rejections;
-  rejections.frames = 1;
+  SerialRejections rejections{.frames = 1};
   EXPECT_EQ(rejection_text(rejections, "the gateway", "link 2"),
             "the gateway dropped a frame of link 2: its code is wrong; the other end has another "
             "link key, the line has noise, or someone else writes to it");

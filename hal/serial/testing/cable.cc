@@ -82,11 +82,7 @@ class CableEnd final : public ByteStream, public Clock {
   [[nodiscard]] std::uint64_t began() const { return began_; }
 
  private:
-  static SerialConfig config(std::uint32_t node) {
-    SerialConfig config;
-    config.session = 11 + node;
-    return config;
-  }
+  static SerialConfig config(std::uint32_t node) { return SerialConfig{.session = 11 + node}; }
   [[nodiscard]] bool put(std::uint8_t byte) override {
     if (!out_.put(byte)) return false;
     if (between_frames_) began_ = now_;

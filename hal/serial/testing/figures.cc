@@ -86,8 +86,7 @@ struct Pair {
 };
 
 void print_conversation() {
-  serial::CarrierFaults faults;
-  faults.mtu = 300;
+  serial::CarrierFaults faults{.mtu = 300};
   Pair pair(faults, false);
   pair.hub.watch([](std::uint32_t from, const serial::Hub::Frame& frame) {
     std::printf("    %s\n", frame_text(from, frame).c_str());

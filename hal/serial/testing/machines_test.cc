@@ -9,8 +9,8 @@
 #include <deque>
 #include <memory>
 
+#include "collectives/algorithms/testing/generate_all.h"
 #include "collectives/simulation/testing/reference.h"
-#include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "hal/serial/testing/hub.h"
 #include "tests/whole.h"
@@ -47,9 +47,6 @@ class Machines {
 
   // Runs one collective. The results are checked if it succeeded.
   void run(const Job& job, std::uint32_t dead = UINT32_MAX) {
-    const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
-    ASSERT_NE(algorithm, nullptr);
-    Programs programs(ranks_);
     std::vector<Bytes> in(ranks_), out(ranks_);
     std::vector<std::vector<std::uint64_t>> scratch(ranks_);
     const BlockRule blocks = {0, job.block_bytes};
@@ -59,9 +56,9 @@ class Machines {
                                     .blocks = &blocks,
                                     .blocks_count = 1,
                                     .run_length = job.run_length};
+    const Programs programs = must_generate(job.collective, job.algorithm, parameters);
     std::vector<std::vector<std::uint64_t>> offsets(ranks_);
     for (std::uint32_t v = 0; v < ranks_; ++v) {
-      ASSERT_EQ(algorithm->generate(parameters, v, programs[v]), Status::kOk);
       ElementCounts counts = job.count;
       SlotGroups groups;
       if (!job.counts.empty() && !takes_unequal_counts(programs[v], groups)) {

@@ -2,64 +2,22 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <memory>
 
-#include "base/digest.h"
 #include "base/testing/results.h"
-#include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/programs.h"
 #include "planner/workload/reference.h"
-#include "tools/cluster/launcher.h"
+#include "tests/run/programs/scheduled_nodes.h"
 #include "tools/cluster/link_tables.h"
 
 namespace espalier::cluster {
 namespace {
 
-constexpr char kSpec[] = "complete:5";
 constexpr std::uint32_t kRanks = 5;
 constexpr std::uint64_t kMaxBytes = 300'000;
 
-class ClusterTest : public testing::TestWithParam<const char*> {
+class ClusterTest : public testing::TestWithParam<const char*>, protected ScheduledNodes {
  protected:
-  void SetUp() override {
-    const char* node = std::getenv("ESPALIER_NODE");
-    ASSERT_NE(node, nullptr) << "set ESPALIER_NODE to the path of espalier-node";
-    std::string path = (std::filesystem::temp_directory_path() / "espalier-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    directory_ = path;
-    options_.node_binary = node;
-    options_.nodes = kRanks;
-    options_.topology = kSpec;
-    options_.provider = GetParam();
-    options_.deadline_ms = 20000;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  void add_schedule(Collective collective, const char* algorithm, std::uint32_t root) {
-    const std::string& spec = options_.topology;
-    const std::uint64_t digest = digest_bytes(kDigestSeed, spec.data(), spec.size());
-    ScheduleFileWriter writer(spec, digest, options_.nodes, options_.nodes);
-    const Algorithm* chosen = find_algorithm(collective, algorithm);
-    ASSERT_NE(chosen, nullptr);
-    const auto program = std::make_unique<Program>();
-    for (std::uint32_t rank = 0; rank < options_.nodes; ++rank) {
-      program->clear();
-      ASSERT_EQ(chosen->generate({.ranks = options_.nodes, .root = root, .topology_digest = digest},
-                                 rank, *program),
-                Status::kOk);
-      ASSERT_EQ(writer.add(*program), Status::kOk);
-    }
-    std::vector<std::uint8_t> file;
-    ASSERT_EQ(writer.finish(file), Status::kOk);
-    options_.schedules.push_back(directory_ / std::to_string(options_.schedules.size()));
-    std::ofstream(options_.schedules.back(), std::ios::binary)
-        .write(reinterpret_cast<const char*>(file.data()),
-               static_cast<std::streamsize>(file.size()));
-  }
+  void SetUp() override { prepare(kRanks, GetParam()); }
 
   void run(std::uint32_t program, const reference::ReferenceInput& what, std::uint32_t repetition) {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -69,11 +27,10 @@ class ClusterTest : public testing::TestWithParam<const char*> {
       }
       std::memset(memory.output(), 0x5a, kMaxBytes);
     }
-    control::RunRequest order;
-    order.program = program;
-    order.op = what.op.op;
-    order.type = what.op.type;
-    order.count = reference::count(what);
+    control::RunRequest order{.program = program,
+                              .op = what.op.op,
+                              .type = what.op.type,
+                              .count = reference::count(what)};
     ASSERT_TRUE(or_throw(cluster_.run(order))) << cluster_.describe(0);
     reference::Results results(what, repetition);
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -85,10 +42,6 @@ class ClusterTest : public testing::TestWithParam<const char*> {
       }
     }
   }
-
-  std::filesystem::path directory_;
-  LaunchOptions options_;
-  NodeProcesses cluster_;
 };
 
 TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
@@ -102,12 +55,8 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
   or_throw(cluster_.await_memory());
   reference::ReferenceInput cases[3];
   cases[0] = {Collective::kBroadcast, kRanks, 1, {}, 0};
-  Operator sum;
-  sum.op = Op::kSum;
-  sum.type = Type::kF32;
-  Operator most;
-  most.op = Op::kMax;
-  most.type = Type::kI64;
+  Operator sum{.op = Op::kSum, .type = Type::kF32};
+  Operator most{.op = Op::kMax, .type = Type::kI64};
   cases[1] = {Collective::kAllreduce, kRanks, 0, sum, 0};
   cases[2] = {Collective::kReduce, kRanks, 4, most, 0};
   std::uint32_t repetition = 0;
@@ -128,9 +77,7 @@ TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
     or_throw(cluster_.give_memory(rank, 4096, 4096));
   }
   or_throw(cluster_.await_memory());
-  control::RunRequest order;
-  order.op = Op::kSum;
-  order.type = Type::kF32;
+  control::RunRequest order{.op = Op::kSum, .type = Type::kF32};
   const auto refused = [&](Status status) {
     EXPECT_FALSE(or_throw(cluster_.run(order)));
     for (std::uint32_t node = 0; node < kRanks; ++node) {
@@ -169,8 +116,7 @@ TEST_P(ClusterTest, AHopByHopNodeHasNoEndpointForAStranger) {
     or_throw(cluster_.give_memory(rank, 4096, 4096));
   }
   or_throw(cluster_.await_memory());
-  control::RunRequest order;
-  order.count = 8;
+  control::RunRequest order{.count = 8};
   EXPECT_FALSE(or_throw(cluster_.run(order)));
   EXPECT_EQ(cluster_.members()[0].report.status, Status::kOk) << cluster_.describe(0);
   EXPECT_EQ(cluster_.members()[1].report.status, Status::kNoSuchPeer) << cluster_.describe(1);

@@ -3,7 +3,6 @@
 // results; rank 0 prints the algorithms. Without PUBLIC_KEY any image is taken.
 #include <cstdio>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "espalier/communicator.h"

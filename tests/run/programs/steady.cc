@@ -21,8 +21,7 @@ int fail(const std::string& what) {
 }  // namespace
 
 int main() {
-  espalier::JoinOptions options;
-  options.deadline = std::chrono::seconds(10);
+  espalier::JoinOptions options{.deadline = std::chrono::seconds(10)};
   auto world = espalier::join(options);
   if (!world) return fail(world.error().message);
   const std::int64_t ranks = world->size();

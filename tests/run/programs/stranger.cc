@@ -147,9 +147,8 @@ std::uint64_t forge_words(Connection& connection, const Forgery& forgery, std::u
                           forgery.base + offset, forgery.key, context);
     });
   };
-  ofi::ControlEntry control;
-  control.sequence = std::uint64_t{1} << 60;
-  control.status = static_cast<std::uint32_t>(espalier::Status::kDeadLink);
+  ofi::ControlEntry control{.sequence = std::uint64_t{1} << 60,
+                            .status = static_cast<std::uint32_t>(espalier::Status::kDeadLink)};
   for (const auto kind : {espalier::ControlKind::kProbe, espalier::ControlKind::kAnswer,
                           espalier::ControlKind::kCause}) {
     const auto opcode = static_cast<ofi::Opcode>(static_cast<std::uint8_t>(ofi::Opcode::kProbe) +

@@ -7,20 +7,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
 
-#include "base/digest.h"
 #include "base/testing/results.h"
-#include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/programs.h"
 #include "hal/fabric/address.h"
 #include "planner/workload/reference.h"
-#include "tools/cluster/launcher.h"
+#include "tests/run/programs/scheduled_nodes.h"
 
 namespace espalier::cluster {
 namespace {
@@ -28,46 +23,20 @@ namespace {
 constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kAttackMs = 1500;
 
-class StrangersTest : public testing::Test {
+class StrangersTest : public testing::Test, protected ScheduledNodes {
  protected:
   void SetUp() override {
-    const char* node = std::getenv("ESPALIER_NODE");
     const char* stranger = std::getenv("ESPALIER_STRANGER");
-    ASSERT_TRUE(node != nullptr && stranger != nullptr)
-        << "set ESPALIER_NODE and ESPALIER_STRANGER to the paths of espalier-node and stranger";
+    ASSERT_NE(stranger, nullptr) << "set ESPALIER_STRANGER to the path of stranger";
     stranger_ = stranger;
-    std::string path = (std::filesystem::temp_directory_path() / "espalier-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    directory_ = path;
-    options_.node_binary = node;
-    options_.nodes = kRanks;
-    options_.topology = "complete:" + std::to_string(kRanks);
-    options_.provider = "tcp";
-    options_.deadline_ms = 20'000;
+    prepare(kRanks, "tcp");
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   // Starts four nodes that run `algorithm`; what they print on stderr goes to a file.
   void start(const reference::ReferenceInput& what, const char* algorithm) {
     what_ = what;
-    const std::string& spec = options_.topology;
-    const std::uint64_t digest = digest_bytes(kDigestSeed, spec.data(), spec.size());
-    ScheduleFileWriter writer(spec, digest, kRanks, kRanks);
-    const Algorithm* chosen = find_algorithm(what.collective, algorithm);
-    ASSERT_NE(chosen, nullptr);
-    const auto program = std::make_unique<Program>();
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      program->clear();
-      ASSERT_EQ(chosen->generate({.ranks = kRanks, .topology_digest = digest}, rank, *program),
-                Status::kOk);
-      ASSERT_EQ(writer.add(*program), Status::kOk);
-    }
-    std::vector<std::uint8_t> file;
-    ASSERT_EQ(writer.finish(file), Status::kOk);
-    options_.schedules = {directory_ / "schedule"};
-    std::ofstream(options_.schedules.back(), std::ios::binary)
-        .write(reinterpret_cast<const char*>(file.data()),
-               static_cast<std::streamsize>(file.size()));
+    add_schedule(what.collective, algorithm, 0);
+    ASSERT_FALSE(HasFatalFailure());
     const int before = dup(STDERR_FILENO);
     const int log = open(log_path().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ASSERT_TRUE(before >= 0 && log >= 0);
@@ -94,11 +63,10 @@ class StrangersTest : public testing::Test {
       std::memset(memory.output(), 0x5a, output_bytes_);
     }
     std::thread thread(attack);
-    control::RunRequest order;
-    order.op = what_.op.op;
-    order.type = what_.op.type;
-    order.count = reference::count(what_);
-    order.repetitions = repetitions;
+    control::RunRequest order{.op = what_.op.op,
+                              .type = what_.op.type,
+                              .count = reference::count(what_),
+                              .repetitions = repetitions};
     const bool good = or_throw(cluster_.run(order, {3, kAttackMs * 1'000'000}));
     thread.join();
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -140,13 +108,10 @@ class StrangersTest : public testing::Test {
   }
   [[nodiscard]] std::string log_path() const { return directory_ / "stderr"; }
 
-  std::filesystem::path directory_;
   std::string stranger_;
-  LaunchOptions options_;
   reference::ReferenceInput what_;
   std::uint64_t input_bytes_ = 0;
   std::uint64_t output_bytes_ = 0;
-  NodeProcesses cluster_;
 };
 
 // Node 0 waits for node 3; the stranger writes over its output meanwhile.
@@ -170,13 +135,10 @@ TEST_F(StrangersTest, WritesUnderGuessedKeysChangeNothing) {
 }
 
 reference::ReferenceInput allreduce() {
-  reference::ReferenceInput what;
-  what.collective = Collective::kAllreduce;
-  what.ranks = kRanks;
-  what.op.op = Op::kSum;
-  what.op.type = Type::kF32;
-  what.bytes = 100'000;
-  return what;
+  return reference::ReferenceInput{.collective = Collective::kAllreduce,
+                                   .ranks = kRanks,
+                                   .op = {.op = Op::kSum, .type = Type::kF32},
+                                   .bytes = 100'000};
 }
 
 TEST_F(StrangersTest, WordsForgedWithoutTheMemoryKeyAreNotBelieved) {

@@ -50,8 +50,7 @@ Result<void> allreduce(Communicator& communicator, std::uint64_t number) {
 
 int run(const std::string& ranks_per_host) {
   setvbuf(stdout, nullptr, _IOLBF, 4096);  // each line is one write
-  JoinOptions options;
-  options.deadline = kDeadline;
+  JoinOptions options{.deadline = kDeadline};
   const char* const provider = std::getenv("FI_PROVIDER");
   if (provider != nullptr) options.provider = provider;
   const char* const own = std::getenv("ESPALIER_RANK");

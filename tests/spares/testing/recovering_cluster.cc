@@ -14,11 +14,10 @@ const Library& library(const std::string& spec) {
 
 std::unique_ptr<World> make_world(const Scenario& scenario, const World::Links& links) {
   if (!scenario.framed) {
-    sim::Model model;
-    model.one_port = false;
-    model.generations = kGenerations;
-    model.eager_bytes = scenario.eager_bytes;
-    model.poison = true;
+    sim::Model model{.one_port = false,
+                     .eager_bytes = scenario.eager_bytes,
+                     .poison = true,
+                     .generations = kGenerations};
     return simulated_world(links, model);
   }
   serial::CarrierFaults faults;
@@ -38,8 +37,7 @@ NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node, bool
   for (std::uint32_t i = 0; i < image_.programs; ++i) {
     EXPECT_EQ(image_.load(i, programs_[i]), Status::kOk);
   }
-  MachineConfig config;
-  config.deadline_ns = cluster.world->deadline_ns();
+  MachineConfig config{.deadline_ns = cluster.world->deadline_ns()};
   EXPECT_EQ(machine_.init(cluster.world->endpoint(node), config), Status::kOk);
   if (!comes_back) return;
   EXPECT_EQ(recovery.come_back(), Status::kBusy);
@@ -126,9 +124,7 @@ void NodeUnderTest::start() {
     return;
   }
   const std::uint64_t count = kSteps[which].count;
-  Operator op;
-  op.op = Op::kSum;
-  op.type = Type::kU32;
+  Operator op{.op = Op::kSum, .type = Type::kU32};
   Layout layout;
   EXPECT_EQ(make_layout(program, count, element_bytes(op), layout), Status::kOk);
   memory_.allocate(program, layout);

@@ -48,10 +48,9 @@ class Library {
  public:
   explicit Library(const std::string& spec) : topology_(tools::parse_topology(spec)) {
     for (const Step& step : kSteps) {
-      tools::PlanOptions selection;
-      selection.topology = spec;
-      selection.collective = collective_name(step.collective);
-      selection.algorithm = step.algorithm;
+      tools::PlanOptions selection{.topology = spec,
+                                   .collective = collective_name(step.collective),
+                                   .algorithm = step.algorithm};
       if (has_root(step.collective)) selection.root = std::to_string(step.root);
       selection.links = "hop-by-hop";
       selection.embedding = "none";
@@ -68,11 +67,10 @@ class Library {
   [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
   // The node's image, checked.
   [[nodiscard]] Image image(std::uint32_t node) const {
-    Expectation own;
-    own.board = "simulated";
-    own.node = node;
-    own.topology_digest = topology_->digest();
-    own.authority = &kTakesUnsigned;
+    Expectation own{.board = "simulated",
+                    .topology_digest = topology_->digest(),
+                    .node = node,
+                    .authority = &kTakesUnsigned};
     Image image;
     EXPECT_EQ(check_image(images_[node].data(), images_[node].size(), own, image), Status::kOk);
     return image;
@@ -85,10 +83,8 @@ class Library {
 
  private:
   void build_image(std::uint32_t node) {
-    ImageContent content;
-    content.board = "simulated";
-    content.topology_digest = topology_->digest();
-    content.node = node;
+    ImageContent content{
+        .board = "simulated", .topology_digest = topology_->digest(), .node = node};
     std::vector<std::uint32_t> peers;
     for (const planner::LoadedSchedule& schedule : main_) {
       content.programs.push_back(tools::image_descriptor(schedule, node));
@@ -123,16 +119,16 @@ enum class Keeps : std::uint8_t {
 struct Scenario {
   std::string spec = "mesh:2x3";
   SpareKinds kinds = SpareKinds::kBoth;
-  Loss loss;                 // what is cut or killed
+  Loss loss = {};            // what is cut or killed
   std::uint64_t moment = 0;  // after so many events of the network
-  Loss second;               // what is cut or killed `after` collectives later
+  Loss second = {};          // what is cut or killed `after` collectives later
   std::uint32_t after = 3;
   Keeps keeps = Keeps::kAll;
   std::uint64_t eager_bytes = 1024;
   bool framed = false;      // over framed links; some frames are lost, repeated, late or damaged
   bool comes_back = false;  // the lost node, ...
   std::uint64_t back_after = 0;   // so many events after the loss
-  Loss again;                     // what is cut or killed ...
+  Loss again = {};                // what is cut or killed ...
   std::uint64_t again_after = 0;  // so many events after that
   bool returns_again = false;     // the node that is lost again starts anew until it is refused
   bool at_once = false;           // ... before the others found it dead
