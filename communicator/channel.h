@@ -76,7 +76,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Job& job() { return *job_; }
   [[nodiscard]] std::shared_ptr<Job> shared_job() const { return job_; }
   [[nodiscard]] const Members& members() const { return members_; }
-  // After a failure: its cause. In a forked child: none.
+  // After a failure: its cause. In a forked child, and while another thread calls: none.
   [[nodiscard]] Cause cause() const;
   // Whether this process was forked from the one that made the channel. All calls then fail, and
   // nothing is destroyed.

@@ -522,8 +522,8 @@ class Communicator {
   // a launcher that cannot count survivors; a deadline.
   [[nodiscard]] Result<Communicator> rejoin();
 
-  // The cause of the failure, the same on all survivors; its status is kOk if there is none.
-  // `detector` and `peer` are ranks.
+  // The cause of the failure, the same on all survivors; its status is kOk if there is none, and
+  // while another thread uses this communicator. `detector` and `peer` are ranks.
   [[nodiscard]] Cause cause() const;
 
  private:

@@ -258,7 +258,7 @@ int espalier_rejoin(espalier_comm* comm, espalier_comm** rest);
 
 // Why a communicator failed: the same on all survivors.
 typedef struct espalier_cause {
-  int status;         // a number of espalier_status; ESPALIER_OK: there is no failure
+  int status;         // a number of espalier_status; ESPALIER_OK: none, or a thread calls
   uint32_t detector;  // the rank that detected it
   uint32_t peer;      // the rank that ended, disagrees, ...
 } espalier_cause;
