@@ -1,7 +1,5 @@
 #include "espalier/internal/base/arithmetic.h"
 
-#include <cstddef>
-
 namespace espalier {
 
 std::uint32_t divide(std::uint64_t& n, std::uint32_t d) {

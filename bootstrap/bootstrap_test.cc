@@ -93,10 +93,7 @@ TEST(Bootstrap, SetsOfRanks) {
 TEST(Bootstrap, NoServer) {
   std::string address;
   { address = start(1)->address(); }
-  Place place;
-  place.size = 2;
-  place.address = address;
-  EXPECT_EQ(message_of(connect(std::move(place), milliseconds(200))),
+  EXPECT_EQ(message_of(connect(Place{.size = 2, .address = address}, milliseconds(200))),
             "no server of the job at " + address +
                 " within 200 ms; expected rank 0 or the launcher there");
 }
@@ -109,9 +106,7 @@ TEST(Bootstrap, ServerMayStartLater) {
     const auto server = or_throw(Server::start(address, 1, kSecret));
     std::this_thread::sleep_for(milliseconds(1000));
   });
-  Place place;
-  place.address = address;
-  place.secret = kSecret;
+  Place place{.address = address, .secret = kSecret};
   EXPECT_EQ(message_of(connect(std::move(place), milliseconds(20'000))), "");
   late.join();
 }
@@ -193,8 +188,7 @@ TEST(Bootstrap, RejoinLeavesOutWhoDoesNotCall) {
   auto silent = or_throw(member(*server, 1, 3, milliseconds(20'000)));
   in_threads(2, [&](std::uint32_t i) {
     auto job = or_throw(member(*server, 2 * i, 3, milliseconds(500)));
-    const auto survivors = or_throw(job->rejoin());
-    EXPECT_EQ(survivors.ranks, (std::vector<std::uint32_t>{0, 2}));
+    EXPECT_EQ(or_throw(job->rejoin()).ranks, (std::vector<std::uint32_t>{0, 2}));
   });
   EXPECT_NE(message_of(silent->fence()), "");
 }
@@ -225,9 +219,7 @@ TEST_F(Environment, ProcessesJoin) {
   for (int rank = 0; rank < 4; ++rank) {
     children.push_back(start_child([&] {
       set(std::to_string(rank), "4", port);
-      Options options;
-      options.deadline = milliseconds(20'000);
-      auto job = join(options);
+      auto job = join(Options{.deadline = milliseconds(20'000)});
       bool good = job && (*job)->put("key", std::to_string(rank)) && (*job)->fence();
       for (std::uint32_t other = 0; good && other < 4; ++other) {
         const auto value = (*job)->get(other, "key");
@@ -275,9 +267,7 @@ TEST_F(Environment, SaysWhatIsWrong) {
   setenv("ESPALIER_SECRET_FILE", "/no/such/file", 1);
   EXPECT_EQ(joined(), "cannot read the secret '/no/such/file': No such file or directory");
   clear();
-  Options options;
-  options.job = "x";
-  EXPECT_EQ(joined(options), "bootstrap option 'job' is not used by this way to join");
+  EXPECT_EQ(joined(Options{.job = "x"}), "bootstrap option 'job' is not used by this way to join");
 }
 
 TEST_F(Environment, SecretFiles) {
@@ -292,8 +282,7 @@ TEST_F(Environment, SecretFiles) {
   EXPECT_PRED2(contains, joined(), "can be read by other users");
   chmod(path.c_str(), 0600);
   set("0", "1", port_of_test());
-  const auto job = or_throw(join());
-  EXPECT_TRUE(job->is_secret());
+  EXPECT_TRUE(or_throw(join())->is_secret());
   std::ofstream(path) << "short";
   set("0", "1", port_of_test());
   EXPECT_PRED2(contains, joined(), "5 bytes; expected 32 to 4096");
@@ -308,11 +297,7 @@ TEST_F(Environment, FolderAndTable) {
   const std::string address = "127.0.0.1:" + port_of_test();
   for (const Method method : {Method::kFile, Method::kTable}) {
     in_threads(3, [&](std::uint32_t rank) {
-      Options options;
-      options.method = method;
-      options.rank = rank;
-      options.size = 3;
-      options.deadline = milliseconds(20'000);
+      Options options{.method = method, .deadline = milliseconds(20'000), .rank = rank, .size = 3};
       if (method == Method::kFile) {
         options.folder = folder;
         options.job = "test";

@@ -110,10 +110,7 @@ class ConnectedBootstrap : public Bootstrap {
     // The server answers at the deadline at the latest.
     ESPALIER_TRY_TO(auto reply, ask({.kind = Kind::kRejoin, .a = ms}, Kind::kSurvivors,
                                     deadline_ + Milliseconds(5'000)));
-    Survivors survivors;
-    survivors.generation = reply.a;
-    survivors.ranks = decode_ranks(reply.data);
-    return survivors;
+    return Survivors{.ranks = decode_ranks(reply.data), .generation = reply.a};
   }
 
  private:
@@ -177,9 +174,7 @@ Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Addres
   if (own.sin_port == server.sin_port && own.sin_addr.s_addr == server.sin_addr.s_addr) {
     return Attempt::kNotYet;
   }
-  Address local;
-  local.ip = own.sin_addr.s_addr;
-  local_address_ = local.host();
+  local_address_ = Address{.ip = own.sin_addr.s_addr}.host();
   stream_ = Stream(std::move(socket), false);
   has_ended_ = false;
   return stream_.greet() ? Attempt::kConnected : Attempt::kNotYet;

@@ -15,7 +15,7 @@ struct Place {
   Method method = Method::kAlone;
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  std::string address;  // of the rendezvous server
+  std::string address = {};  // of the rendezvous server
   JobSecret secret = {};
   bool is_secret = false;
   std::unique_ptr<Server> server = nullptr;  // in this process; null: elsewhere

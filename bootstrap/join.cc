@@ -149,11 +149,7 @@ Result<Place> from_environment(const Options& options, const RankFiles& files) {
   if (!rank) return fail(none_of("RANK"));
   if (!size) return fail(none_of("WORLD_SIZE"));
   ESPALIER_TRY_TO(const auto address, address_of_environment());
-  Place place;
-  place.method = Method::kEnvironment;
-  place.rank = *rank;
-  place.size = *size;
-  place.address = address;
+  Place place{.method = Method::kEnvironment, .rank = *rank, .size = *size, .address = address};
   ESPALIER_TRY(add_secret(options, place));
   ESPALIER_TRY_TO(const auto server, read_text(Variable::kServer));
   if (server == "launcher") {
@@ -177,8 +173,7 @@ Result<void> take_rank(const Options& options, const char* method, Place& place)
 }
 
 Result<Place> from_table(const Options& options, const RankFiles& files) {
-  Place place;
-  place.method = Method::kTable;
+  Place place{.method = Method::kTable};
   Options sized = options;
   if (sized.size < 0) sized.size = static_cast<std::int64_t>(options.table.size());
   ESPALIER_TRY(take_rank(sized, "table", place));
@@ -234,10 +229,8 @@ JoinedBefore joined_before;
 
 // Joins the same job again, without its process manager: rank 0 serves at the same address.
 Result<Place> join_again() {
-  Place place;
-  place.method = joined_before.method;
-  place.rank = joined_before.rank;
-  place.size = joined_before.size;
+  Place place{
+      .method = joined_before.method, .rank = joined_before.rank, .size = joined_before.size};
   (void)take_ticket(joined_before.ticket, place);
   if (place.rank != 0) return place;
   const Clock::time_point until = Clock::now() + kPortTime;
@@ -257,10 +250,7 @@ Result<Place> from_process_manager(Method method, std::chrono::milliseconds dead
                                    const RankFiles& files) {
   if (joined_before.method == method) return join_again();
   ESPALIER_TRY_TO(auto manager, method == Method::kPmix ? open_pmix() : open_pmi());
-  Place place;
-  place.method = method;
-  place.rank = manager->rank();
-  place.size = manager->size();
+  Place place{.method = method, .rank = manager->rank(), .size = manager->size()};
   ESPALIER_TRY(check_files(place, files, place.rank == 0));
   std::string ticket;
   if (place.rank == 0) {
@@ -276,8 +266,7 @@ Result<Place> from_process_manager(Method method, std::chrono::milliseconds dead
 // A file in a shared folder that holds rank 0's ticket. Its name has the job's name; its
 // permissions keep the secret.
 Result<Place> from_folder(const Options& options, const RankFiles& files) {
-  Place place;
-  place.method = Method::kFile;
+  Place place{.method = Method::kFile};
   ESPALIER_TRY(take_rank(options, "file", place));
   if (options.job.empty() || options.job.find('/') != std::string::npos) {
     return fail("file: job '" + options.job + "'; expected a name of this start of the job");

@@ -1,6 +1,5 @@
 // Members that fail, come late or are strangers.
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -48,8 +47,7 @@ TEST(Membership, MemberEndsInsideAMessage) {
   auto stays = *member(*server, 0, 2, milliseconds(2'000));
   ASSERT_EQ(::send(killed_member(*server, 1, 2).descriptor(), "\x40\0\0", 3, 0), 3);
   const double before = processor_seconds();
-  const auto fenced = stays->fence();
-  EXPECT_EQ(message_of(fenced), "rank 1 has ended");
+  EXPECT_EQ(message_of(stays->fence()), "rank 1 has ended");
   EXPECT_LT(processor_seconds() - before, 0.5) << "processor seconds of the server";
 }
 
@@ -68,8 +66,7 @@ TEST(Membership, SilentStrangersKeepNoMemberOut) {
 TEST(Membership, NoMemberAfterItWasLeftOut) {
   const auto server = start(2);
   auto stays = *member(*server, 0, 2, milliseconds(300));
-  const auto survivors = or_throw(stays->rejoin());
-  EXPECT_EQ(survivors.ranks, std::vector<std::uint32_t>{0});
+  EXPECT_EQ(or_throw(stays->rejoin()).ranks, std::vector<std::uint32_t>{0});
   EXPECT_FALSE(member(*server, 1, 2, milliseconds(300))) << "rank 1 joined after it was left out";
 }
 
@@ -109,8 +106,7 @@ TEST(Membership, JoinsAgainOnlyWhenAllHaveLeft) {
   const auto server = start(2);
   auto stays = *member(*server, 0, 2, milliseconds(20'000));
   (*member(*server, 1, 2, milliseconds(20'000))).reset();
-  const auto early = member(*server, 1, 2, milliseconds(500));
-  EXPECT_EQ(message_of(early),
+  EXPECT_EQ(message_of(member(*server, 1, 2, milliseconds(500))),
             "rank 0 of 2 did not leave the job within 500 ms; expected all to end each of its "
             "communicators before this one joins again");
   stays.reset();
@@ -157,8 +153,7 @@ TEST(Membership, AChildHoldsNoPort) {
   const pid_t parent = fork();
   if (parent == 0) {
     const auto server = start(2);
-    const pid_t child = fork();
-    if (child == 0) {  // has closed what it must not hold
+    if (fork() == 0) {  // has closed what it must not hold
       const std::string said = server->address() + ' ' + std::to_string(getpid()) + '\n';
       (void)!write(pipes[1], said.data(), said.size());
       sleep(60);
@@ -201,11 +196,7 @@ TEST(Membership, FolderSecretIsNeverReadableByOthers) {
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/espalier-job.part").put('x');
   chmod((folder + "/espalier-job.part").c_str(), 0644);
-  Options options;
-  options.folder = folder;
-  options.job = "job";
-  options.rank = 0;
-  options.size = 1;
+  Options options{.job = "job", .folder = folder, .rank = 0, .size = 1};
   {
     const auto job = join(options);
     struct stat status {};
@@ -219,9 +210,7 @@ TEST(Membership, FolderSecretIsNeverReadableByOthers) {
 
 // The zeros are not a secret.
 TEST(Membership, AloneHasASecret) {
-  Options options;
-  options.method = Method::kAlone;
-  const auto job = *join(options);
+  const auto job = *join(Options{.method = Method::kAlone});
   EXPECT_TRUE(!job->is_secret() || job->secret() != JobSecret{});
 }
 

@@ -14,7 +14,6 @@
 
 #include <condition_variable>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #endif
 

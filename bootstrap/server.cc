@@ -57,8 +57,7 @@ class ThreadedServer : public Server {
   enum class Waits : std::uint8_t { kNothing, kFence, kRejoin };
   // A process of the job.
   struct Member {
-    bool has_joined = false;
-    bool has_ended = false;
+    bool has_joined = false, has_ended = false;
     bool has_left = false;  // and ended as it should
     Waits waits = Waits::kNothing;
     std::uint32_t number = 0;  // of the request that waits
@@ -255,8 +254,7 @@ class ThreadedServer : public Server {
   }
 
   void get(Connection& from, const Message& message) {
-    const bool is_member = message.a < members_.size();
-    if (is_member) {
+    if (message.a < members_.size()) {
       const auto& published = members_[message.a].published;
       const auto found = published.find(message.text);
       if (found != published.end()) {

@@ -86,9 +86,8 @@ Result<Address> resolve(const std::string& text) {
   if (error != 0 || found == nullptr) {
     return fail("host '" + host + "' is unknown: " + gai_strerror(error));
   }
-  Address address;
-  address.ip = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr.s_addr;
-  address.port = static_cast<std::uint16_t>(std::stoul(port));
+  Address address{.ip = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr.s_addr,
+                  .port = static_cast<std::uint16_t>(std::stoul(port))};
   freeaddrinfo(found);
   return address;
 }
@@ -174,11 +173,10 @@ std::optional<std::string> Stream::next(const JobSecret& secret) {
   if (in_.size() < sizeof(size) + size) return {};
   derive_keys(secret);
   std::string message(size - kSealBytes, '\0');
-  const int opened = crypto_aead_chacha20poly1305_ietf_decrypt(
-      reinterpret_cast<unsigned char*>(message.data()), nullptr, nullptr,
-      reinterpret_cast<const unsigned char*>(in_.data()) + sizeof(size), size, nullptr, 0,
-      nonce_of(received_).data(), receive_key_.data());
-  if (opened != 0) {
+  if (crypto_aead_chacha20poly1305_ietf_decrypt(
+          reinterpret_cast<unsigned char*>(message.data()), nullptr, nullptr,
+          reinterpret_cast<const unsigned char*>(in_.data()) + sizeof(size), size, nullptr, 0,
+          nonce_of(received_).data(), receive_key_.data()) != 0) {
     is_broken_ = true;
     return {};
   }

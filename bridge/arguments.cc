@@ -142,8 +142,7 @@ class Check {
     return const_cast<void*>(part_of(a_.receive, elements, a_.receive_type));
   }
   [[nodiscard]] bool is_alias() const {
-    const std::int64_t count = received().count;
-    return count > 0 && own_sent() == own_received() && a_.receive != nullptr;
+    return received().count > 0 && own_sent() == own_received() && a_.receive != nullptr;
   }
 
   // The errors that the MPI library would not survive, or cannot find alone. MPICH 4.0 copies a

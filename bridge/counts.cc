@@ -93,8 +93,7 @@ void print_counts() {
       const std::uint64_t by_us = sums[place_of(routine, form, true)];
       const std::uint64_t by_mpi = sums[place_of(routine, form, false)];
       if (by_us + by_mpi != 0) print_line(name_of(routine, form), by_us, by_mpi);
-      const bool is_apart = is_for_mpi(static_cast<Routine>(routine));
-      (is_apart ? apart : below) += by_mpi;
+      (is_for_mpi(static_cast<Routine>(routine)) ? apart : below) += by_mpi;
       handled += by_us;
     }
   }

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 #include "bridge/counts.h"
 #include "bridge/operators.h"

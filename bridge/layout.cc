@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <mutex>
 
 #include "bridge/state.h"
 #include "bridge/types.h"

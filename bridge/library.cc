@@ -1,6 +1,5 @@
 // Beginning and end, communicators, operators and requests: what has to be known of each.
 
-#include <memory>
 #include <type_traits>
 
 #include "bridge/counts.h"

@@ -1,7 +1,6 @@
 #include "bridge/library_below.h"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "base/one_line.h"

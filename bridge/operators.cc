@@ -7,7 +7,6 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "bridge/layout.h"
 #include "bridge/types.h"

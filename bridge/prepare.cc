@@ -203,8 +203,7 @@ void prepare_alltoallv(const Attached& to, const Arguments& a, Work& work) {
     work.counts[rank * ranks + to.rank] = into.bytes_of(rank);
     work.counts[to.rank * ranks + rank] = from.bytes_of(rank);
   }
-  void* room = room_for(work, into);
-  set(work, Collective::kAllToAll, row_of(work, from), room, 0, 0);
+  set(work, Collective::kAllToAll, row_of(work, from), room_for(work, into), 0, 0);
   set_own_counts(work);
 }
 
@@ -228,8 +227,7 @@ bool is_taken(Routine routine, const Attached& to, const Arguments& arguments) {
 
 void prepare(Routine routine, const Attached& to, const Arguments& arguments, Work& work) {
   if (is_reduction(routine)) {
-    const auto made = operator_of(arguments.op, arguments.user, arguments.receive_type, work.user);
-    work.call.op = *made;
+    work.call.op = *operator_of(arguments.op, arguments.user, arguments.receive_type, work.user);
     if (arguments.user) work.kept.keep(arguments.receive_type);
   }
   switch (routine) {

@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <numeric>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "bridge/library_below.h"
@@ -82,8 +79,7 @@ Result<Communicator> make_communicator(MPI_Comm comm) {
     Membership exchange(comm, Membership::Use::kExchange);
     if (!ranks.empty()) return communicator::JobPart::make(world->communicator, ranks, exchange);
   }
-  JoinOptions options;
-  options.membership = std::make_shared<Membership>(comm);
+  JoinOptions options{.membership = std::make_shared<Membership>(comm)};
   // An MPI program may be outside of Espalier's calls for any time.
   options.progress_thread = options.membership->size() > 1;
   return join(options);

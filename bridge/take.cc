@@ -1,7 +1,5 @@
 #include "bridge/take.h"
 
-#include <memory>
-
 #include "bridge/library_below.h"
 #include "bridge/persistent.h"
 #include "bridge/prepare.h"

@@ -15,8 +15,6 @@
 
 #include "base/version.h"
 #include "communicator/no_memory.h"
-#include "espalier/communicator.h"
-#include "espalier/espalier.h"
 #include "hal/mem/host/shared_memory.h"
 
 // The types of espalier.h.

@@ -155,8 +155,7 @@ std::string CacheFile::read() const {
   struct stat status {};
   if (fstat(descriptor_, &status) != 0 || status.st_size > most) return "";
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
-  const ssize_t count = pread(descriptor_, bytes.data(), bytes.size(), 0);
-  return count == status.st_size ? bytes : "";
+  return pread(descriptor_, bytes.data(), bytes.size(), 0) == status.st_size ? bytes : "";
 }
 
 void CacheFile::write(std::size_t offset, std::string_view bytes) const {

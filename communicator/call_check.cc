@@ -32,12 +32,11 @@ std::uint64_t own_offset(const Call& call, const Place& place) {
 }
 
 Part part_of(const Call& call, Extent extent, const Place& place, bool is_input) {
-  Part part;
-  part.is_input = is_input;
-  part.name = is_input ? "send" : "receive";
-  part.bytes = is_input ? call.send : call.receive;
-  part.room = is_input ? call.send_room : call.receive_room;
-  part.elements = elements_of(extent, call, place, is_input);
+  Part part{.is_input = is_input,
+            .name = is_input ? "send" : "receive",
+            .bytes = is_input ? call.send : call.receive,
+            .room = is_input ? call.send_room : call.receive_room,
+            .elements = elements_of(extent, call, place, is_input)};
   if (extent == Extent::kOwn) part.offset = own_offset(call, place);
   return part;
 }
@@ -160,8 +159,7 @@ Result<void> check_memory(const Call& call, const CallExtents& extents, const Pl
   const Part send = part_of(call, extents.input, place, true);
   const Part receive = part_of(call, extents.output, place, false);
   if (extents.input != Extent::kNothing) {
-    const bool is_exact = call.send != call.receive;
-    ESPALIER_TRY(check_room(call, send, place, is_exact));
+    ESPALIER_TRY(check_room(call, send, place, call.send != call.receive));
   }
   if (extents.output != Extent::kNothing) {
     ESPALIER_TRY(check_room(call, receive, place, false));

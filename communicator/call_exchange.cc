@@ -69,8 +69,7 @@ class Exchange {
         found = true;
         if (completion.kind == Completion::Kind::kControl) handle(completion);
       }
-      const bool has_news = std::exchange(has_news_, false);
-      if (has_news && !is_ending_) end = std::min(now + within_ns, last_end);
+      if (std::exchange(has_news_, false) && !is_ending_) end = std::min(now + within_ns, last_end);
       // The last controls are posted, and leave this node in the next polls.
       if (is_done()) end = std::min(end, std::exchange(is_ending_, true) ? end : now + kFlushNs);
       if (!found) endpoint_.wait(std::min(next_repeat, end));
@@ -189,9 +188,7 @@ void FailureNote::learn_number(std::uint32_t position, std::uint32_t bytes, std:
 
 std::uint64_t FailureNote::number(std::uint32_t position, std::uint32_t bytes) const {
   std::uint64_t value = 0;
-  for (std::uint32_t i = 0; i < bytes; ++i) {
-    value |= std::uint64_t{bytes_[position + i]} << (8 * i);
-  }
+  for (std::uint32_t i = 0; i < bytes; ++i) value |= std::uint64_t{bytes_[position + i]} << (8 * i);
   return value;
 }
 
@@ -199,8 +196,7 @@ FailureNote::ToldHistory FailureNote::history(std::uint32_t position) const {
   for (std::uint32_t i = 0; i < kHistoryBytes; ++i) {
     if (!known_[position + i]) return {};
   }
-  ToldHistory history;
-  history.number = static_cast<std::uint16_t>(number(position, 2));
+  ToldHistory history{.number = static_cast<std::uint16_t>(number(position, 2))};
   for (std::uint32_t i = 0; i < CallHistory::kCalls; ++i) {
     history.words[i] = number(position + 2 + 8 * i, 8);
   }

@@ -64,9 +64,7 @@ std::string call_text(std::uint64_t word) {
 }
 
 std::string hidden_difference(std::uint64_t a, std::uint64_t b) {
-  if (a == b) {
-    return "the schedule, the size of a custom element or a custom operator differs";
-  }
+  if (a == b) return "the schedule, the size of a custom element or a custom operator differs";
   if (kUnequal.of(a) != 0 && kUnequal.of(b) != 0 && call_text(a) == call_text(b)) {
     return "the counts differ";
   }

@@ -144,8 +144,7 @@ Result<void> Channel::connect_backbone() {
   while (true) {
     ESPALIER_TRY_TO(const auto connected, fabric_->connect_links(connecting_));
     if (connected) break;
-    const bool others_busy = job_->progress_others(this);
-    const std::uint64_t pause_ns = others_busy ? kBusyWaitNs : kConnectPauseNs;
+    const std::uint64_t pause_ns = job_->progress_others(this) ? kBusyWaitNs : kConnectPauseNs;
     fabric_->endpoint().wait(fabric_->endpoint().now() + pause_ns);
   }
   connecting_.clear();

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <new>
-#include <optional>
 #include <string_view>
 #include <system_error>
 

@@ -33,30 +33,19 @@ class GuardedMembership final : public Bootstrap {
 
   // Asks for what does not change.
   [[nodiscard]] Result<void> ask() {
-    const auto take = [](const char* name, auto function, auto& value) {
+    const auto take = [this](const char* name, auto function, auto& value) {
       return without_exceptions(name, [&]() -> Result<void> {
-        value = function();
+        value = ((*given_).*function)();
         return {};
       });
     };
-    Result<void> asked = take(
-        "rank", [this] { return given_->rank(); }, rank_);
-    if (asked)
-      asked = take(
-          "size", [this] { return given_->size(); }, size_);
-    if (asked)
-      asked = take(
-          "method", [this] { return given_->method(); }, method_);
-    if (asked)
-      asked = take(
-          "is_secret", [this] { return given_->is_secret(); }, is_secret_);
-    if (asked)
-      asked = take(
-          "secret", [this] { return given_->secret(); }, secret_);
-    if (asked)
-      asked = take(
-          "local_address", [this] { return given_->local_address(); }, address_);
-    if (!asked || rank_ < size_) return asked;
+    ESPALIER_TRY(take("rank", &Bootstrap::rank, rank_));
+    ESPALIER_TRY(take("size", &Bootstrap::size, size_));
+    ESPALIER_TRY(take("method", &Bootstrap::method, method_));
+    ESPALIER_TRY(take("is_secret", &Bootstrap::is_secret, is_secret_));
+    ESPALIER_TRY(take("secret", &Bootstrap::secret, secret_));
+    ESPALIER_TRY(take("local_address", &Bootstrap::local_address, address_));
+    if (rank_ < size_) return {};
     return fail("membership: rank " + std::to_string(rank_) + " of " + counted(size_, "process") +
                 "; expected a rank below the number of processes");
   }

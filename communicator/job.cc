@@ -3,10 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <iterator>
-#include <new>
 #include <utility>
 
 #include "base/clock.h"

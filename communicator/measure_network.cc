@@ -4,7 +4,6 @@
 #include <bit>
 #include <chrono>
 #include <fstream>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,9 +34,9 @@ Result<std::uint64_t> least_time(Communicator& communicator, const Call& call) {
   std::uint64_t least_ns = UINT64_MAX;
   for (int i = 0; i < kRepetitions; ++i) {
     std::this_thread::sleep_for(kRest);
-    if (Result<void> met = communicator.barrier(); !met) return fail(met.error());
+    ESPALIER_TRY(communicator.barrier());
     const std::uint64_t start_ns = monotonic_ns();
-    if (Result<void> done = communicator.run(call); !done) return fail(done.error());
+    ESPALIER_TRY(communicator.run(call));
     least_ns = std::min(least_ns, monotonic_ns() - start_ns);
   }
   return least_ns;
@@ -49,7 +48,7 @@ Result<std::uint64_t> time_barriers(Communicator& communicator) {
   for (int batch = 0; batch < kBatches; ++batch) {
     const std::uint64_t start_ns = monotonic_ns();
     for (int i = 0; i < kBarriers; ++i) {
-      if (Result<void> met = communicator.barrier(); !met) return fail(met.error());
+      ESPALIER_TRY(communicator.barrier());
     }
     least_ns = std::min(least_ns, monotonic_ns() - start_ns);
   }
@@ -108,10 +107,9 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
                                       bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), gather_ns};
   ESPALIER_TRY(communicator.allreduce(costs, Op::kMax));
   const std::uint64_t byte_fs = std::max(costs[1], kLeastByteFs);
-  NetworkCost cost;
-  cost.message_ps = round(costs[0]);
-  cost.byte_fs = round(byte_fs);
-  cost.burst_bytes = burst_of(byte_fs, kFewBytes, costs[2]);
+  NetworkCost cost{.message_ps = round(costs[0]),
+                   .byte_fs = round(byte_fs),
+                   .burst_bytes = burst_of(byte_fs, kFewBytes, costs[2])};
   ESPALIER_TRY_TO(cost.shared_cores, find_shared_cores(communicator, host));
   cost.ranks = communicator.size();
   return cost;

@@ -1,7 +1,6 @@
 #include "communicator/proven_cache.h"
 
 #include <cstring>
-#include <string>
 
 #include "base/digest.h"
 #include "communicator/cache_file.h"

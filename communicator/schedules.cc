@@ -4,10 +4,7 @@
 #include <bit>
 #include <cstdio>
 #include <iterator>
-#include <mutex>
 #include <span>
-#include <tuple>
-#include <utility>
 
 #include "base/counted.h"
 #include "base/digest.h"
@@ -177,10 +174,8 @@ bool Schedules::has_fixed_choice(const ScheduleRequest& request) const {
 
 Result<planner::PlanRequest> Schedules::request_of(const ScheduleRequest& request,
                                                    const std::string& algorithm) const {
-  planner::PlanRequest plan;
-  plan.topology = topology_;
-  plan.collective = request.collective;
-  plan.root = request.root;
+  planner::PlanRequest plan{
+      .topology = topology_, .collective = request.collective, .root = request.root};
   if (algorithm.empty()) return plan;
   ESPALIER_TRY_TO(plan.algorithm, planner::find_entry(request.collective, algorithm));
   return plan;
@@ -294,8 +289,7 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
   };
   std::string reason;
   const Proof proof = obtain_proof(facts.digest, [&] {
-    verify::VerifyOptions options;
-    options.links = false;
+    verify::VerifyOptions options{.links = false};
     const verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
     reason = verdict.counterexample.message;
     if (!verdict.valid) return Proof::kInvalid;

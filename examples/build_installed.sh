@@ -1,7 +1,7 @@
 #!/bin/sh
 # build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD, a build of the sources in ESPALIER, below FOLDER. Compiles
-# each installed header by itself with the flags of pkg-config, also without exceptions and by clang++, and the calls that docs/firmware_in_c.md shows. Builds examples/pkg-config
-# against the installation, and runs it.
+# each installed header by itself with the flags of pkg-config, all of them also without exceptions and by clang++, and the calls that
+# docs/firmware_in_c.md shows. Builds examples/pkg-config against the installation, and runs it.
 set -eu
 sources=$1 build=$2 folder=$3
 compiler=c++
@@ -25,18 +25,25 @@ flags="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror $(pkg-config --cfl
 cd "$folder/root"
 headers=$(find . -path '*/include/espalier/*.h' | sed 's,.*/include/,,')
 [ "$(echo "$headers" | wc -l)" -gt 30 ] || { echo "few headers were installed: $headers"; exit 1; }
-# compiles COMPILER FLAGS...: it takes each header by itself.
+# compiles COMPILER FLAGS...: reads C++ from its input.
 compiles() {
-  for header in $headers; do
-    echo "#include \"$header\"" | "$@" -std=c++20 -fsyntax-only $flags -x c++ - || { echo "$* does not take $header"; exit 1; }
-  done
+  "$@" -std=c++20 -fsyntax-only $flags -x c++ -
 }
-compiles $compiler
-compiles $compiler -fno-exceptions -fno-rtti
+includes() {  # HEADER...
+  printf '#include "%s"\n' "$@"
+}
+for header in $headers; do
+  includes "$header" | compiles $compiler || { echo "$compiler does not take $header by itself"; exit 1; }
+done
+# takes COMPILER FLAGS...: it takes all headers together.
+takes() {
+  includes $headers | compiles "$@" || { echo "$* does not take the headers"; exit 1; }
+}
+takes $compiler -fno-exceptions -fno-rtti
 if [ $# = 3 ]; then
   command -v clang++ >/dev/null || { echo 'no clang++; expected the package clang of packages.txt'; exit 1; }
-  compiles clang++ -Wno-unused-command-line-argument
-  compiles clang++ -Wno-unused-command-line-argument -fno-exceptions -fno-rtti
+  takes clang++ -Wno-unused-command-line-argument
+  takes clang++ -Wno-unused-command-line-argument -fno-exceptions -fno-rtti
 fi
 
 # The descriptions of boards are those of the installed proto, and an installed espalier takes them.

@@ -69,6 +69,11 @@ def differences(name, kept, now):
             *([f"and {len(changed) - MAX_DIFFERENCES} more lines"] if len(changed) > MAX_DIFFERENCES else [])]
 
 
+def size_text(size):
+    unit = next((unit for unit in (20, 10) if size and size % (1 << unit) == 0), 0)
+    return f"{size >> unit} {('B', 'KiB', 'MiB')[unit // 10]}"
+
+
 def count_text(number, noun):
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
@@ -100,7 +105,7 @@ def median(values):
 class Page:
     """A page of docs/results whose whole tables are recomputed by a program, and the record of these tables beside the page's script.
 
-    `compute(program)` returns {name of a CSV file, or of a picture: its text}; `write(record)` makes the page's text of {name: rows}.
+    `compute(program)` returns {name of a CSV file, or of a picture: its text}; pictures are not kept. `write(record)` makes the page's text of {name: rows}.
     """
 
     def __init__(self, script, name, records, compute, write):
@@ -115,28 +120,25 @@ class Page:
             self.path.write_text(self.from_record(), encoding="utf-8")
         elif len(arguments) == 2 and arguments[0] == "--write":
             for name, text in self.computed(arguments[1]).items():
-                self.place(name).write_text(text, encoding="utf-8")
+                (self.folder / name).write_text(text, encoding="utf-8")
             self.path.write_text(self.from_record(), encoding="utf-8")
         elif len(arguments) == 2 and arguments[0] == "--check":
             bad = [line for name, text in self.computed(arguments[1]).items() for line in
-                   differences(str(self.place(name).relative_to(ROOT)), self.place(name).read_text(encoding="utf-8"), text)]
+                   differences(str((self.folder / name).relative_to(ROOT)), (self.folder / name).read_text(encoding="utf-8"), text)]
             self.end(bad, f"{self.script} --write {arguments[1]}")
         else:
             sys.exit(f"{self.script}: expected --write PROGRAM, --check PROGRAM or --page")
-
-    def place(self, name):
-        return (RESULTS if name.endswith(".svg") else self.folder) / name
 
     def from_record(self):
         return self.write({name: read(self.folder / name) for name in self.records})
 
     def computed(self, program):
-        """What is computed now; it is also written to the program's folder."""
+        """The records that are computed now; pictures too are written to the program's folder."""
         found = self.compute(program)
         assert set(self.records) <= set(found), found.keys()
         for name, text in found.items():
             (pathlib.Path(program).resolve().parent / name).write_text(text, encoding="utf-8")
-        return found
+        return {name: found[name] for name in self.records}
 
     def end(self, bad, command):
         """Ends with status 1 if there are differences, or if the page is not what the record gives."""
@@ -154,9 +156,8 @@ def main(page, writer):
     program, path = sys.argv[2:]
     now = page(program)
     print(now)
-    with open(path, encoding="utf-8") as old:
-        if old.read() != now:
-            sys.exit(f"{path} is old: {writer} writes it anew")
+    if pathlib.Path(path).read_text(encoding="utf-8") != now:
+        sys.exit(f"{path} is old: {writer} writes it anew")
 
 
 def run(arguments, record, shown, page, check):

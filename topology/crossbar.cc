@@ -148,9 +148,8 @@ Topology::Position Crossbar::position(std::uint32_t node) const {
   if (own == 0) {
     const std::uint32_t index = node % size();
     const auto columns = static_cast<std::uint32_t>(side);
-    const std::uint32_t row = index / columns;
     return {node / size() * width + index % columns,
-            kBetweenLevels * static_cast<double>(sizes_.size()) + row};
+            kBetweenLevels * static_cast<double>(sizes_.size()) + (index / columns)};
   }
   double span = 1;  // innermost modules in the router's module
   for (std::size_t i = 1; i < own; ++i) span *= sizes_[sizes_.size() - 1 - i];
@@ -160,11 +159,7 @@ Topology::Position Crossbar::position(std::uint32_t node) const {
 }
 
 Shape Crossbar::shape() const {
-  Shape shape;
-  shape.crossbar = sizes_;
-  shape.channels_in = in_;
-  shape.channels_out = out_;
-  return shape;
+  return {.crossbar = sizes_, .channels_in = in_, .channels_out = out_};
 }
 
 std::string Crossbar::node_name(std::uint32_t node) const {

@@ -10,8 +10,7 @@ namespace {
 // The shortest decimal number that parses as `number`.
 std::string text_of(double number) {
   std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-  return {text.data(), end};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
 // Appends " name:value", without the space at the beginning of a line or of an entry.

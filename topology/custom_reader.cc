@@ -2,10 +2,8 @@
 
 #include <google/protobuf/text_format.h>
 
-#include <algorithm>
 #include <cctype>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 

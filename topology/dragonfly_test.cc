@@ -1,9 +1,6 @@
 // Routes of dragonflies.
 
-#include <gtest/gtest.h>
-
 #include <map>
-#include <string>
 #include <utility>
 
 #include "topology/testing/must_parse.h"

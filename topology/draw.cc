@@ -138,8 +138,7 @@ void measure(Canvas& canvas) {
     right = std::max(right, position.x);
     bottom = std::max(bottom, position.y);
   }
-  const double extent = std::max({right, bottom, 1.0});
-  canvas.unit = std::min(canvas.unit, kWidest / extent);
+  canvas.unit = std::min(canvas.unit, kWidest / std::max({right, bottom, 1.0}));
   canvas.radius = std::min(canvas.radius, 0.3 * canvas.unit);
   canvas.width = right * canvas.unit;
   canvas.height = bottom * canvas.unit;

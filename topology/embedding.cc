@@ -1,7 +1,5 @@
 #include <google/protobuf/text_format.h>
 
-#include <algorithm>
-#include <optional>
 #include <set>
 #include <string>
 

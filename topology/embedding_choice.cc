@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
-#include <string>
 #include <utility>
 
 #include "espalier/internal/base/assert.h"

@@ -3,7 +3,6 @@
 #include <google/protobuf/text_format.h>
 
 #include <string>
-#include <utility>
 
 #include "base/counted.h"
 #include "embedding.pb.h"

@@ -99,12 +99,10 @@ class FatTree final : public Topology {
   }
 
   [[nodiscard]] Shape shape() const override {
-    Shape shape;
-    shape.arity = equal() ? arities_[0] : 0;
-    shape.height = static_cast<std::uint32_t>(capacities_.size());
-    shape.arities = arities_;
-    shape.capacities = capacities_;
-    return shape;
+    return {.arity = equal() ? arities_[0] : 0,
+            .height = static_cast<std::uint32_t>(capacities_.size()),
+            .arities = arities_,
+            .capacities = capacities_};
   }
 
   [[nodiscard]] std::string node_name(std::uint32_t node) const override {

@@ -112,8 +112,7 @@ class Grid final : public Topology {
     const double scale = sizes_.size() == 3 ? plane_unit() : 1;
     const double units = std::hypot(b.x - a.x, b.y - a.y) / scale;
     if (sizes_.size() == 3 && digit(from, 0) != digit(to, 0)) {
-      const std::int64_t apart = std::int64_t{digit(from, 0)} - digit(to, 0);
-      return std::abs(apart) == 1 ? 0 : kLeastBend;
+      return std::abs(std::int64_t{digit(from, 0)} - digit(to, 0)) == 1 ? 0 : kLeastBend;
     }
     if (units < 1.5) return 0;
     return std::min(kGreatestBend, kLeastBend + kBendPerUnit * (units - 2));

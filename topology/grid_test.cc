@@ -1,9 +1,5 @@
 // Routes of grids: meshes, tori, rings, hypercubes and hyperx.
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
 #include "topology/testing/must_parse.h"
 
 namespace espalier::topology {

@@ -15,12 +15,7 @@ class Hosts final : public Crossbar {
   [[nodiscard]] std::string spec() const override {
     return "hosts:" + std::to_string(modules()) + "x" + std::to_string(size());
   }
-  [[nodiscard]] Shape shape() const override {
-    Shape shape;
-    shape.hosts = modules();
-    shape.host_ranks = size();
-    return shape;
-  }
+  [[nodiscard]] Shape shape() const override { return {.hosts = modules(), .host_ranks = size()}; }
   [[nodiscard]] LinkClass link_class(std::uint32_t from, std::uint32_t to) const override {
     return from == hub() || to == hub() ? LinkClass::kFabric : LinkClass::kMemory;
   }

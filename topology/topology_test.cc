@@ -1,10 +1,7 @@
 #include "espalier/topology/topology.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "topology/testing/must_parse.h"
 
@@ -88,8 +85,7 @@ Nodes branch_capacities(const std::string& spec) {
   const auto tree = must_parse(spec);
   std::map<std::size_t, std::uint32_t> levels;
   for (const Link& link : tree->links()) {
-    const std::uint32_t lower = std::min(link.from, link.to);
-    const std::size_t to_root = tree->route(lower, tree->nodes() - 1).size();
+    const std::size_t to_root = tree->route(std::min(link.from, link.to), tree->nodes() - 1).size();
     const auto [at, fresh] = levels.insert({-to_root, link.capacity});
     EXPECT_EQ(at->second, link.capacity) << spec;
   }

@@ -29,12 +29,11 @@ inline std::unique_ptr<Server> start(std::uint32_t size, const JobSecret& secret
 inline Result<std::unique_ptr<Bootstrap>> member(const Server& server, std::uint32_t rank,
                                                  std::uint32_t size, milliseconds deadline,
                                                  const JobSecret& secret = kSecret) {
-  Place place;
-  place.method = Method::kEnvironment;
-  place.rank = rank;
-  place.size = size;
-  place.address = server.address();
-  place.secret = secret;
+  Place place{.method = Method::kEnvironment,
+              .rank = rank,
+              .size = size,
+              .address = server.address(),
+              .secret = secret};
   return connect(std::move(place), deadline);
 }
 

@@ -61,7 +61,7 @@ Extent buffer_extent(const Program& program, Buffer::Value buffer) {
   if (!input && buffer != Buffer::kOutput) return Extent::kNothing;
   const bool root = program.node == program.root;
   const auto if_true = [](bool holds) { return holds ? Extent::kWhole : Extent::kNothing; };
-  switch (program.collective) {
+  switch (Collective(program.collective).value()) {
     case Collective::kBroadcast: return if_true(input == root);
     case Collective::kReduce: return if_true(input || root);
     case Collective::kExscan: return if_true(input || program.node != 0);

@@ -110,10 +110,8 @@ std::vector<reference::ReferenceInput> rows_of(const BenchOptions& options, std:
   std::vector<reference::ReferenceInput> rows;
   bool combines_any = false, has_any_root = false;
   for (const Collective collective : collectives_of(options)) {
-    reference::ReferenceInput what;
-    what.collective = collective;
-    what.ranks = ranks;
-    what.root = has_root(collective) ? options.root : 0;
+    reference::ReferenceInput what{
+        .collective = collective, .ranks = ranks, .root = has_root(collective) ? options.root : 0};
     has_any_root = has_any_root || has_root(collective);
     if (reference::combines(collective)) {
       combines_any = true;

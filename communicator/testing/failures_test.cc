@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -98,15 +97,11 @@ class ServerProcess {
 // Joins the server's job. Returns the options to join with it.
 JoinOptions joined_options(const ServerProcess& server, const std::string& provider,
                            std::uint32_t rank, std::uint32_t ranks) {
-  bootstrap::Options place;
-  place.method = bootstrap::Method::kTable;
-  place.rank = rank;
+  bootstrap::Options place{.method = bootstrap::Method::kTable, .rank = rank};
   place.table.assign(ranks, server.address());
-  JoinOptions options;
-  options.provider = provider;
-  options.deadline = std::chrono::seconds(2);
-  options.membership = or_throw(bootstrap::join(place));
-  return options;
+  return {.membership = or_throw(bootstrap::join(place)),
+          .provider = provider,
+          .deadline = std::chrono::seconds(2)};
 }
 
 // Rank 3 is killed, and rank 2 ends when it has agreed on the survivors and before it connects. The
@@ -178,8 +173,7 @@ TEST(Communicator, ARankThatDiesDuringASplit) {
       stopped.push_back(std::move(world));
       return;
     }
-    const auto parts = world.split(world.rank() % 2);
-    EXPECT_FALSE(parts);
+    EXPECT_FALSE(world.split(world.rank() % 2));
     EXPECT_EQ(world.cause().status, Status::kDeadLink);
     EXPECT_EQ(world.cause().peer, 3u) << "on rank " << world.rank();
   };

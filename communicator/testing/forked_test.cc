@@ -38,8 +38,7 @@ std::string forked_from(std::uint32_t rank) {
 }
 void sum(Communicator& world) {
   std::vector<int> data = {1};
-  const auto done = world.allreduce(data, Op::kSum);
-  EXPECT_EQ(message_of(done), "");
+  EXPECT_EQ(message_of(world.allreduce(data, Op::kSum)), "");
   EXPECT_EQ(data[0], static_cast<int>(world.size()));
 }
 

@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/testing/results.h"
 #include "communicator/schedules.h"
@@ -75,13 +73,12 @@ void check(Communicator& world, Collective collective, std::uint32_t root, std::
   const bool scatters = collective == Collective::kReduceScatter;
   std::vector<Affine> input(scatters ? ranks * count : count), output(count);
   for (std::uint64_t i = 0; i < input.size(); ++i) input[i] = affine_of(me, i);
-  Call call;
-  call.collective = collective;
-  call.root = root;
-  call.send = input.data();
-  call.receive = output.data();
-  call.count = count;
-  call.op = kJoin;
+  Call call{.collective = collective,
+            .send = input.data(),
+            .receive = output.data(),
+            .count = count,
+            .op = kJoin,
+            .root = root};
   const auto done = world.run(call);
   const std::string what = std::string(collective_name(collective)) + " of " +
                            std::to_string(count) + " on " + std::to_string(ranks) +
@@ -146,8 +143,7 @@ TEST(InOrder, UnequalPartsAreInOrderOrRefused) {
     EXPECT_FALSE(given->program.needs_commutative) << ranks << " ranks";
   }
   for (const std::uint32_t ranks : {17u, 70u}) {
-    const auto schedules = or_throw(Schedules::make(1, ranks, {}, {}));
-    const auto refused = schedules->obtain(request);
+    const auto refused = or_throw(Schedules::make(1, ranks, {}, {}))->obtain(request);
     ASSERT_FALSE(refused) << ranks << " ranks: " << (*refused)->algorithm;
     EXPECT_EQ(refused.error().message,
               "no schedule of reduce-scatter with a count for each rank keeps the order of ranks, "

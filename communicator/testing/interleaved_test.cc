@@ -7,12 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <memory>
-#include <random>
 #include <string>
 
 #include "base/testing/results.h"

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -72,10 +71,7 @@ void LocalJob::fence() {
 }
 
 JoinOptions options_of(LocalJob& job, std::uint32_t rank) {
-  JoinOptions options;
-  options.membership = job.member(rank);
-  options.provider = "tcp";
-  return options;
+  return {.membership = job.member(rank), .provider = "tcp"};
 }
 
 Change on_hosts(std::string hosts) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -107,12 +104,11 @@ TEST(Mismatch, OfCountsSaysSo) {
   const std::vector<std::uint64_t> counts = {1, 2, 3, 4}, others = {1, 2, 3, 5};
   const auto with = [](const std::vector<std::uint64_t>& parts) {
     return [&parts](Vector& data) {
-      Call call{.collective = Collective::kAllgather,
-                .send = data.data(),
-                .receive = data.data() + 100,
-                .op = {.type = Type::kI64}};
-      call.counts = parts;
-      return call;
+      return Call{.collective = Collective::kAllgather,
+                  .send = data.data(),
+                  .receive = data.data() + 100,
+                  .counts = parts,
+                  .op = {.type = Type::kI64}};
     };
   };
   for (const std::string& line : lines_of_mismatch(4, 1, with(counts), with(others))) {

@@ -88,8 +88,7 @@ class Throwing final : public bootstrap::Bootstrap {
 TEST(Misuse, AMembershipThatThrowsIsAnErrorOfJoin) {
   for (const std::string function :
        {"rank", "size", "method", "is_secret", "secret", "local_address", "put", "fence", "get"}) {
-    JoinOptions options;
-    options.membership = std::make_shared<Throwing>(function);
+    JoinOptions options{.membership = std::make_shared<Throwing>(function)};
     EXPECT_EQ(message_of(join(options)),
               "membership: " + function + "() threw an exception: the directory is gone");
     options.membership = std::make_shared<Throwing>("not an exception: " + function);
@@ -98,9 +97,7 @@ TEST(Misuse, AMembershipThatThrowsIsAnErrorOfJoin) {
 }
 
 TEST(Misuse, AMembershipThatThrowsIsAnErrorOfRejoin) {
-  JoinOptions options;
-  options.membership = std::make_shared<Throwing>("rejoin");
-  auto world = or_throw(join(options));
+  auto world = or_throw(join(JoinOptions{.membership = std::make_shared<Throwing>("rejoin")}));
   EXPECT_EQ(message_of(world.rejoin()),
             "membership: rejoin() threw an exception: the directory is gone");
 }

@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -207,8 +206,7 @@ TEST(NoMemory, EndsCommunicatorsToo) {
     on_all(
         kRanks,
         [&](Communicator& world) {
-          Allocations own;
-          own.may_fail = true;
+          Allocations own{.may_fail = true};
           auto parts = or_throw(world.split(0));
           (void)parts->barrier();  // fails if rank 1 has ended its part
           if (world.rank() == kPoor) allocations = &own;
@@ -228,8 +226,7 @@ TEST(NoMemory, IsAnErrorInC) {
       2,
       [&](Communicator& world) {
         espalier_comm* const comm = communicator::make_handle(std::move(world));
-        Allocations own;
-        own.may_fail = true;
+        Allocations own{.may_fail = true};
         espalier_call call = espalier_default_call();
         call.collective = ESPALIER_BARRIER;
         espalier_request* request = nullptr;

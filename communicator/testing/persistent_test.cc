@@ -21,7 +21,6 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <vector>
 
 #include "base/testing/results.h"
 #include "bootstrap/server.h"
@@ -40,8 +39,7 @@ struct Shared {
   std::atomic<bool> is_counted;  // its system calls
   std::atomic<bool> may_wait;    // it is in wait(), which may give the core away
   std::uintptr_t depth;          // address of its main thread's libfabric_call_depth
-  std::uint64_t allocations, fabric_allocations;
-  std::uint64_t collectives;
+  std::uint64_t allocations, fabric_allocations, collectives;
   char error[256];
 };
 
@@ -63,9 +61,8 @@ bool wakes_peer(std::uint64_t number) { return number == SYS_futex; }
 class Traced {
  public:
   Traced(std::uint32_t count, void (*body)(std::uint32_t rank, Shared& shared)) {
-    void* memory = mmap(nullptr, count * sizeof(Shared), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    shared_ = static_cast<Shared*>(memory);
+    shared_ = static_cast<Shared*>(mmap(nullptr, count * sizeof(Shared), PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     calls.resize(count);
     for (std::uint32_t rank = 0; rank < count; ++rank) {
       const pid_t child = fork();
@@ -239,8 +236,7 @@ bool has_memory() { return std::strncmp(provider_name, "mem", 3) == 0; }
 
 void run_rank(std::uint32_t rank, Shared& shared) {
   Planned planned(shared);
-  JoinOptions options;
-  options.provider = provider_name;
+  JoinOptions options{.provider = provider_name};
   if (options.provider == "mem+tcp") options.host = rank < kRanks / 2 ? "a" : "b";
   options.bootstrap.table.assign(kRanks, server_address);
   options.bootstrap.rank = rank;

@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "communicator/schedules.h"
 #include "espalier/collectives/schedule/program.h"
@@ -39,10 +37,7 @@ Planned plan(std::uint32_t ranks, const ScheduleRequest& request) {
 }
 
 void print(std::uint32_t ranks, Collective collective, std::uint64_t bytes, bool commutes) {
-  ScheduleRequest request;
-  request.collective = collective;
-  request.bytes = bytes;
-  request.commutes = commutes;
+  ScheduleRequest request{.collective = collective, .bytes = bytes, .commutes = commutes};
   const Planned first = plan(ranks, request);
   const Planned cached = plan(ranks, request);
   std::printf("%5u  %-14s %8llu  %-9s %-20s %9.1f %9.1f\n", ranks, collective_name(collective),

@@ -133,10 +133,9 @@ void RandomCall::restore() {
 Call RandomCall::call() {
   if (drawn_.collective == Collective::kBarrier) return call::barrier();
   const std::uint32_t size = bytes_of(drawn_.type);
-  std::byte* const into = drawn_.in_place ? send_.data() : receive_.data();
   return {.collective = drawn_.collective,
           .send = send_.data() + sent_from_ * size,
-          .receive = into + received_from_ * size,
+          .receive = (drawn_.in_place ? send_.data() : receive_.data()) + received_from_ * size,
           .count = drawn_.count,
           .counts = drawn_.unequal,
           .op = {.op = drawn_.op, .type = drawn_.type},

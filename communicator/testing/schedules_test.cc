@@ -10,9 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "base/testing/results.h"
 #include "communicator/job.h"

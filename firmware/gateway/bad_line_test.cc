@@ -39,29 +39,22 @@ class Boards {
   Boards(std::uint32_t lose, unsigned seed) : ends_(complete(), faults(lose, seed), ports()) {
     for (std::uint32_t v = 0; v < kRanks; ++v) {
       machines_.push_back(std::make_unique<Machine>());
-      MachineConfig config;
-      config.window = 2;
-      config.deadline_ns = kDeadlineNs;
+      MachineConfig config{.window = 2, .deadline_ns = kDeadlineNs};
       EXPECT_EQ(machines_[v]->init(ends_.endpoint(v), config), Status::kOk);
     }
   }
 
   // Runs an allreduce of 4000 bytes, without the rank `dead`.
   void run(unsigned seed, std::uint32_t dead = kRanks) {
-    espalier::testing::Job job;
-    job.collective = Collective::kAllreduce;
-    job.algorithm = "two-tree";
+    espalier::testing::Job job{.collective = Collective::kAllreduce, .algorithm = "two-tree"};
     job.op.op = Op::kSum;
     job.op.type = Type::kI32;
     job.window = 2;
     job.count = 1000;
     job.seed = seed;
     const BlockRule blocks = {0, 256};
-    CollectiveParameters parameters;
-    parameters.ranks = kRanks;
-    parameters.window = job.window;
-    parameters.blocks = &blocks;
-    parameters.blocks_count = 1;
+    CollectiveParameters parameters{
+        .ranks = kRanks, .window = job.window, .blocks = &blocks, .blocks_count = 1};
     const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
     Programs programs(kRanks);
     std::vector<espalier::testing::Bytes> in(kRanks), out(kRanks);
@@ -73,11 +66,10 @@ class Boards {
       in[v] = espalier::testing::input_of(job, kRanks, v);
       out[v].resize(espalier::testing::output_of(job, kRanks, v).size());
       scratch[v].resize(scratch_needed(programs[v], layout) / sizeof(std::max_align_t) + 1);
-      Buffers buffers;
-      buffers.input = in[v].data();
-      buffers.output = out[v].data();
-      buffers.scratch = scratch[v].data();
-      buffers.scratch_bytes = scratch_needed(programs[v], layout);
+      Buffers buffers{.input = in[v].data(),
+                      .output = out[v].data(),
+                      .scratch = scratch[v].data(),
+                      .scratch_bytes = scratch_needed(programs[v], layout)};
       ASSERT_EQ(machines_[v]->start(programs[v], buffers, job.op, job.count), Status::kOk);
     }
     const std::uint64_t began = ends_.now();
@@ -104,10 +96,7 @@ class Boards {
     return faults;
   }
   static BridgedEndpoints::Ports ports() {
-    BridgedEndpoints::Ports ports;
-    ports.board = {kSecondNs, 1};
-    ports.gateway = {kSecondNs / 5, 4};
-    return ports;
+    return {.board = {kSecondNs, 1}, .gateway = {kSecondNs / 5, 4}};
   }
 
   void drive(std::uint32_t dead) {

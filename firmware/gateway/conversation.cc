@@ -4,13 +4,11 @@ namespace espalier::gateway {
 namespace {
 
 SerialConfig channel(std::uint32_t session, const std::uint8_t* key, std::uint32_t nonce) {
-  SerialConfig config;
-  config.session = session;
-  config.key = key;
-  config.nonce = nonce;
-  config.first_channel = agent::kChannel;
-  config.window = agent::kWindow;
-  return config;
+  return {.session = session,
+          .first_channel = agent::kChannel,
+          .window = agent::kWindow,
+          .key = key,
+          .nonce = nonce};
 }
 
 }  // namespace

@@ -157,8 +157,7 @@ class Gateway {
   control::RunRequest request_;
   control::Report report_;
   node::Mapping input_, output_, log_;
-  std::uint64_t input_bytes_ = 0;
-  std::uint64_t output_bytes_ = 0;
+  std::uint64_t input_bytes_ = 0, output_bytes_ = 0;
   std::uint32_t events_ = 0;  // records that the launcher has room for
   std::vector<std::uint8_t> records_;
   bool asked_ = false;  // the board has not answered an Ask

@@ -10,10 +10,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "base/testing/contains.h"
 #include "espalier/internal/base/little_endian.h"
@@ -48,8 +47,7 @@ class PlayedBoard {
   [[nodiscard]] bool has_reported() const { return sent_ == 4; }
   void send_output_and_log() {
     for (const std::uint32_t size : {kBufferBytes, kEventBytes}) {
-      const SendPost data{data_, size, agent::kDataTag};
-      EXPECT_EQ(end_.endpoint().post_send(0, data), Status::kOk);
+      EXPECT_EQ(end_.endpoint().post_send(0, SendPost{data_, size, agent::kDataTag}), Status::kOk);
     }
   }
 
@@ -120,12 +118,10 @@ class HelloTest : public ::testing::Test {
   // Runs a gateway whose board says `hello` and has `links`. Returns what the gateway reports to
   // the launcher.
   std::string failure(const agent::Hello& hello, const std::vector<agent::LinkEntry>& links = {}) {
-    int exit_status = -1;
-    std::thread gateway([&] { exit_status = Gateway(options()).run(); });
+    auto gateway = std::async(std::launch::async, [&] { return Gateway(options()).run(); });
     std::string reported = reported_to_launcher(hello, links);
     close(launcher_end_);
-    gateway.join();
-    EXPECT_EQ(exit_status, 1);
+    EXPECT_EQ(gateway.get(), 1);
     EXPECT_EQ(reported.find('\n'), std::string::npos) << reported;
     return reported;
   }
@@ -174,8 +170,7 @@ TEST_F(HelloTest, RefusesMoreRoomThanItCanBuffer) {
   hello.links = 128;
   hello.window = 16;
   hello.scratch_room = 1u << 28;
-  const std::string text = failure(hello);
-  EXPECT_PRED2(contains, text,
+  EXPECT_PRED2(contains, failure(hello),
                "its Hello has room for 268435456 bytes and 128 links with a window of 16; the "
                "gateway would need 1099511627776 bytes of buffers, expected at most "
                "1073741824");
@@ -288,8 +283,7 @@ TEST_F(HelloTest, PrintsTheBoardsNameEscaped) {
 
 // The launcher asks while the output and the log of a run that has ended are still on the board.
 TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
-  int exit_status = -1;
-  std::thread gateway([&] { exit_status = Gateway(options()).run(); });
+  auto gateway = std::async(std::launch::async, [&] { return Gateway(options()).run(); });
   PlayedBoard board(folder_);
   agent::Hello hello = good_hello();
   hello.events_room = 1;
@@ -300,8 +294,7 @@ TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
   memory.events = 1;
   const int file = memfd_create("test", MFD_CLOEXEC);
   EXPECT_EQ(ftruncate(file, static_cast<off_t>(control::memory_bytes(memory))), 0);
-  control::RunRequest request;
-  request.number = PlayedBoard::kRun;
+  control::RunRequest request{.number = PlayedBoard::kRun};
   EXPECT_TRUE(
       comes(board, packet, control::Packet::kHello) &&
       control::send(launcher_end_, control::Peers{}) &&
@@ -325,7 +318,7 @@ TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
   EXPECT_EQ(packet.report.status, Status::kOk);
   EXPECT_EQ(packet.report.log.count, 1u);
   close(launcher_end_);
-  gateway.join();
+  gateway.wait();
 }
 
 // What a board that stopped said last is in the line that names it.
@@ -338,18 +331,15 @@ TEST_F(HelloTest, QuotesTheConsoleOfABoardThatEnds) {
     GatewayOptions with_console = options();
     with_console.console = folder_ + "/console";
     with_console.start = "sh -c \"printf '" + output + "'; exit 3\"";
-    int launcher = -1;
-    int node = -1;
+    int launcher = -1, node = -1;
     ASSERT_TRUE(control::open_channel(launcher, node));
     with_console.node.controls = {node};
-    int exit_status = -1;
-    std::thread gateway([&] { exit_status = Gateway(with_console).run(); });
+    auto gateway = std::async(std::launch::async, [&] { return Gateway(with_console).run(); });
     control::Any packet;
     int descriptor = -1;
     const control::Received received = control::receive(launcher, packet, descriptor, 60000);
     close(launcher);
-    gateway.join();
-    EXPECT_EQ(exit_status, 1);
+    EXPECT_EQ(gateway.get(), 1);
     ASSERT_EQ(received, control::Received::kPacket);
     const std::string text = packet.failed.text;
     EXPECT_PRED2(contains, text, "ended with status 3; it was started as: sh -c");
@@ -360,8 +350,7 @@ TEST_F(HelloTest, QuotesTheConsoleOfABoardThatEnds) {
 
 // The launcher asks, and takes no answer.
 TEST_F(HelloTest, EndsIfTheLauncherTakesNoReport) {
-  int exit_status = -1;
-  std::thread gateway([&] { exit_status = Gateway(options()).run(); });
+  auto gateway = std::async(std::launch::async, [&] { return Gateway(options()).run(); });
   PlayedBoard board(folder_);
   board.say_hello(good_hello());
   control::Any packet;
@@ -371,8 +360,7 @@ TEST_F(HelloTest, EndsIfTheLauncherTakesNoReport) {
   EXPECT_EQ(shutdown(launcher_end_, SHUT_RD), 0);
   EXPECT_TRUE(control::send(launcher_end_, control::Ask{}));
   close(launcher_end_);
-  gateway.join();
-  EXPECT_EQ(exit_status, 1);
+  EXPECT_EQ(gateway.get(), 1);
 }
 
 }  // namespace

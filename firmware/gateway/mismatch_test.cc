@@ -1,11 +1,8 @@
 // Two hosts and a board over libfabric, one of which starts a collective with another count: all
 // three detect the mismatch.
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <tuple>
-#include <vector>
 
 #include "firmware/gateway/testing/joined_board.h"
 #include "hal/fabric/testing/collective_rank.h"
@@ -52,8 +49,7 @@ class MismatchTest : public ::testing::Test {
     const std::uint64_t until = hub_.now() + 100 * kDeadline;
     bool done = false;
     while (!done && hub_.now() < until) {
-      bool busy = false;
-      bool failed = false;
+      bool busy = false, failed = false;
       for (std::uint32_t v = 0; v < kNodes; ++v) {
         const Status status = ranks[v]->poll();
         const Status cause = ranks[v]->machine().cause().status;

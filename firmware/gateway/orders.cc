@@ -21,14 +21,12 @@ constexpr std::uint64_t kPatience = 10 * kSecond;
 
 // The inverse of event_bytes() (include/espalier/internal/collectives/machine/event_log.h).
 Event event_of(const std::uint8_t* bytes) {
-  Event event;
-  event.step = load_u32(bytes);
-  event.segment = load_u32(bytes + 4);
-  event.block = load_u32(bytes + 8);
-  event.action = bytes[12];
-  event.link = bytes[13];
-  event.kind = bytes[14];
-  return event;
+  return {.step = load_u32(bytes),
+          .segment = load_u32(bytes + 4),
+          .block = load_u32(bytes + 8),
+          .action = bytes[12],
+          .link = bytes[13],
+          .kind = bytes[14]};
 }
 
 }  // namespace
@@ -105,9 +103,7 @@ Result<void> Gateway::map_memory(const control::Memory& memory, int descriptor) 
 // The launcher's memory has the size of its longest message. A shorter message transfers only the
 // bytes that its program needs.
 agent::RunRequest Gateway::board_request() const {
-  agent::RunRequest run;
-  run.number = request_.number;
-  run.schedule = request_.schedule;
+  agent::RunRequest run{.number = request_.number, .schedule = request_.schedule};
   if (run.schedule == 0 && request_.program < board_programs_.size()) {
     run.schedule = board_programs_[request_.program].schedule;
   }
@@ -119,9 +115,7 @@ agent::RunRequest Gateway::board_request() const {
   run.op = request_.op;
   run.type = request_.type;
   if (programs_ == nullptr) return run;
-  Operator op;
-  op.op = request_.op;
-  op.type = request_.type;
+  Operator op{.op = request_.op, .type = request_.type};
   CallBySchedule call;
   call.schedule = run.schedule;
   call.counts = request_.count;
@@ -313,13 +307,12 @@ void Gateway::begin_running() {
 
 void Gateway::send_request() {
   if (!options_.node.updates()) return agent_->send(board_request());
-  agent::Update update;
-  update.number = request_.number;
-  update.window = options_.node.window;
-  update.check_blocks = options_.node.check_blocks;
-  update.settles = options_.node.settles;
-  update.deadline_ns = options_.node.deadline_ns;
-  update.origin = options_.node.update_origin;
+  agent::Update update{.number = request_.number,
+                       .window = options_.node.window,
+                       .check_blocks = options_.node.check_blocks,
+                       .settles = options_.node.settles,
+                       .deadline_ns = options_.node.deadline_ns,
+                       .origin = options_.node.update_origin};
   // The bytes of an order are the same on every target.
   void* const order = update.order;
   if (release_) std::memcpy(order, &release_->order, sizeof update.order);
@@ -358,9 +351,7 @@ Result<void> Gateway::continue_request() {
     case State::kRunning: {
       if (wanted_ && agent_->can_send()) give_piece();
       const std::uint64_t deadline = options_.node.deadline_ns;
-      if (asked_) {
-        return check_progress(deadline + kSecond, "its answer to Ask");
-      }
+      if (asked_) return check_progress(deadline + kSecond, "its answer to Ask");
       if (now - asked_ns_ > std::max(deadline / 2, kSecond / 2) && agent_->can_send()) {
         agent_->send(agent::Ask{});
         asked_ = true;

@@ -29,9 +29,7 @@ constexpr std::uint32_t kMaxRoomEvents = 1u << 24;   // records of a log
 constexpr std::uint64_t kMaxBufferBytes = 1u << 30;  // of a bridge
 
 SerialPortConfig port_config(const HostCarrier& carrier) {
-  SerialPortConfig config;
-  config.resend_ns = carrier.resend_ns();
-  return config;
+  return {.resend_ns = carrier.resend_ns()};
 }
 
 std::uint32_t new_session() { return std::random_device{}() | 1; }
@@ -112,8 +110,7 @@ Result<void> check_numbers(const agent::Hello& hello) {
 }  // namespace
 
 std::string Gateway::board() const {
-  const std::string name = board_name_.empty() ? "" : " " + board_name_;
-  return "its board" + name + " at " + options_.device;
+  return "its board" + (board_name_.empty() ? "" : " " + board_name_) + " at " + options_.device;
 }
 
 // Returns what is known about the first frame of the agent's channel that was dropped.
@@ -143,9 +140,7 @@ Result<void> Gateway::start_board() {
     ESPALIER_TRY(node::load_programs(options_.node, options_.node.nodes.front(), *programs_));
   }
   if (!options_.link_key.empty()) {
-    const Result<LinkKey> key = read_link_key(options_.link_key);
-    if (!key) return fail(key.error());
-    link_key_ = *key;
+    ESPALIER_TRY_TO(link_key_, read_link_key(options_.link_key));
   }
   ESPALIER_TRY_TO(carrier_, open_carrier(options_.device));
   clock_.add(*carrier_);
@@ -288,9 +283,7 @@ Result<void> Gateway::read_release() {
                       " of input, too few to send images to " + counted(hello_.nodes, "node") +
                       "; expected another --from");
   }
-  Expectation expectation;
-  expectation.board = hello_.board;
-  expectation.node = hello_.node;
+  Expectation expectation{.board = hello_.board, .node = hello_.node};
   expectation.authority = &kTakesUnsigned;  // the board checks signatures
   ESPALIER_TRY_TO(release_, node::read_new_release(options_.node.new_images, hello_.nodes,
                                                    hello_.node, expectation, piece));
@@ -313,14 +306,12 @@ Result<void> Gateway::configure() {
 }
 
 void Gateway::send_configuration() {
-  agent::Configure request;
-  request.window = options_.node.window;
-  request.deadline_ns = options_.node.deadline_ns;
-  request.check_blocks = options_.node.check_blocks;
-  request.log = options_.node.log;
-  request.spares = generations() > 1;
-  request.comes_back = options_.node.comes_back;
-  agent_->send(request);
+  agent_->send(agent::Configure{.window = options_.node.window,
+                                .deadline_ns = options_.node.deadline_ns,
+                                .check_blocks = options_.node.check_blocks,
+                                .log = options_.node.log,
+                                .spares = generations() > 1,
+                                .comes_back = options_.node.comes_back});
 }
 
 // Opens an endpoint with the board's links that the programs of this run use. Hop by hop, the
@@ -385,13 +376,12 @@ Result<void> Gateway::open_bridge(const Bridge::Shape& shape) {
   Generation next;
   const auto number = static_cast<std::uint32_t>(generations_.size());
   next.links = std::vector<SerialLink>(board_links_.size());
-  SerialConfig serial;
-  serial.session = new_session();
-  serial.window = std::min<std::uint32_t>(hello_.window, kSerialWindow);
-  serial.settles = true;
-  serial.key = link_key();
-  serial.nonce = new_session();
-  serial.first_channel = static_cast<std::uint8_t>(number * board_links_.size());
+  SerialConfig serial{.session = new_session(),
+                      .first_channel = static_cast<std::uint8_t>(number * board_links_.size()),
+                      .window = std::min<std::uint32_t>(hello_.window, kSerialWindow),
+                      .settles = true,
+                      .key = link_key(),
+                      .nonce = new_session()};
   next.bridge =
       std::make_unique<Bridge>(*port_, next.links.data(), fabrics_.links(number), shape, serial);
   generations_.push_back(std::move(next));

@@ -125,9 +125,7 @@ std::string refusal_text(const std::string& path, Status status) {
 Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
                         Programs& programs) {
   if (!options.takes_unsigned) {
-    const Result<Key> key = read_public_key(options.public_key);
-    if (!key) return fail(key.error());
-    booted.key = *key;
+    ESPALIER_TRY_TO(booted.key, read_public_key(options.public_key));
     booted.authority = ed25519_authority(booted.key.data());
   }
   Expectation& expectation = booted.expectation;

@@ -29,8 +29,7 @@ class Hosts {
     return converted > here_ns() ? converted - here_ns() : here_ns() - converted;
   }
 
-  ClockDifference here;
-  ClockDifference there;
+  ClockDifference here, there;
 
  private:
   void carry(const ClockDifference& from, std::uint64_t sent_ns, ClockDifference& to,

@@ -199,10 +199,7 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   message.msg_control = room;
   message.msg_controllen = sizeof room;
   const ssize_t size = recvmsg(channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0) {
-    const bool nothing = errno == EAGAIN || errno == EINTR;
-    return nothing ? Received::kNothing : Received::kEnd;
-  }
+  if (size < 0) return errno == EAGAIN || errno == EINTR ? Received::kNothing : Received::kEnd;
   // Descriptors can come with an empty packet, too.
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) take_first(*header, descriptor);

@@ -30,8 +30,7 @@ class Channel : public testing::Test {
   Received take(int end, int timeout_ms = 0) {
     return receive(end, packet, descriptor, timeout_ms);
   }
-  int launcher_ = -1;
-  int node_ = -1;
+  int launcher_ = -1, node_ = -1;
   Any packet;
   int descriptor = -1;
 };

@@ -7,7 +7,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -189,9 +188,8 @@ void confirm(Slots& slots) {
 int update(const BootOptions& options, LocalNode& node, Nodes& nodes) {
   std::optional<NewRelease> release;
   if (node.number == options.update_origin) {
-    const std::uint32_t all = program_nodes(node.programs.programs[0]);
-    auto read = read_new_release(options.new_images, all, node.number, node.booted.expectation,
-                                 kUpdatePieceBytes);
+    auto read = read_new_release(options.new_images, program_nodes(node.programs.programs[0]),
+                                 node.number, node.booted.expectation, kUpdatePieceBytes);
     if (!read) return fail(kBadInput, node.channel, read.error().message);
     release = *std::move(read);
   }
@@ -259,8 +257,7 @@ int main_of(const std::vector<std::string>& words) {
     return fail(kBadInput, nodes.empty() ? -1 : nodes.front()->channel, provider.error().message);
   }
   for (const std::unique_ptr<LocalNode>& node : nodes) {
-    const bool from_schedules = !options.schedules.empty();
-    const auto loaded = from_schedules
+    const auto loaded = !options.schedules.empty()
                             ? load_programs(options, node->number, node->programs)
                             : boot_image(options, node->number, node->booted, node->programs);
     std::fputs(node->booted.report.c_str(), options.check_only ? stdout : stderr);

@@ -1,7 +1,6 @@
 // After a failure: the node's part of going on with its spares (docs/spares.md).
 
 #include <cstdio>
-#include <string>
 
 #include "firmware/node/node_server.h"
 

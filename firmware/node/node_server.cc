@@ -140,9 +140,7 @@ Status NodeServer::prepare() {
 Status NodeServer::find_memory() {
   const Program& program = programs_.programs[request_.program];
   if (program.ranks == 0) return Status::kUnsupported;
-  if (request_.counts != 0) {
-    offsets_.resize(unequal_offsets(program.collective, program.ranks));
-  }
+  if (request_.counts != 0) offsets_.resize(unequal_offsets(program.collective, program.ranks));
   Layout layout;
   const Status status = make_layout(program, counts(), element_bytes(op_), layout);
   if (status != Status::kOk) return status;

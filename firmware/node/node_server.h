@@ -100,15 +100,10 @@ class NodeServer {
   int channel_;
   Machine machine_;
   EventLog log_;
-  Mapping input_;
-  Mapping output_;
-  Mapping scratch_;
-  Mapping log_memory_;
-  Mapping counts_;
+  Mapping input_, output_, scratch_, log_memory_, counts_;
   std::vector<std::uint64_t> own_counts_;  // the same in big-endian byte order, where it is that
   std::vector<std::uint64_t> offsets_;     // of a run with a count for each rank
-  std::uint64_t input_bytes_ = 0;
-  std::uint64_t output_bytes_ = 0;
+  std::uint64_t input_bytes_ = 0, output_bytes_ = 0;
   State state_ = State::kIdle;
   std::uint64_t wake_ = 0;
   std::uint64_t next_look_ns_ = 0;  // next look at the channel while a collective runs

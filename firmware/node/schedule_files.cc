@@ -77,8 +77,7 @@ Result<void> add_program(const std::string& path, std::uint32_t node, const Load
     return fail(path + " has more programs than this node has room for: " +
                 std::to_string(kMaxPrograms) + " (ESPALIER_MAX_PROGRAMS)");
   }
-  DecodedProgram& program = programs.programs[programs.count];
-  ESPALIER_TRY(check_loaded(path, node, load(program)));
+  ESPALIER_TRY(check_loaded(path, node, load(programs.programs[programs.count])));
   ++programs.count;
   programs.sources.push_back(path);
   return {};

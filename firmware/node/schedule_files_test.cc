@@ -6,8 +6,6 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "base/digest.h"
 #include "base/testing/contains.h"
@@ -252,9 +250,7 @@ TEST_F(ScheduleFiles, SomeNodeRefusesEveryFlippedBit) {
     bytes[bit / 8] ^= mask;
     const std::string path = write("flipped", bytes);
     bool refused = false;
-    for (node_ = 0; node_ < 5 && !refused; ++node_) {
-      refused = !load({path}).empty();
-    }
+    for (node_ = 0; node_ < 5 && !refused; ++node_) refused = !load({path}).empty();
     ASSERT_TRUE(refused) << "bit " << bit % 8 << " of byte " << bit / 8;
     bytes[bit / 8] ^= mask;
   }

@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "base/clock.h"
 

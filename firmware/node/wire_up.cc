@@ -83,9 +83,7 @@ Result<bool> go_on_connecting_all(const Endpoints& endpoints) {
   bool all = true;
   for (const auto& endpoint : endpoints) {
     const auto connected = endpoint->go_on_connecting();
-    if (!connected) {
-      return fail("cannot connect to the neighbours: " + connected.error().message);
-    }
+    if (!connected) return fail("cannot connect to the neighbours: " + connected.error().message);
     all = all && *connected;
   }
   return all;

@@ -38,13 +38,12 @@ double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which) {
 }
 
 NetworkState::NetworkState(const Model& the_model)
-    : model(the_model),
-      alpha(picoseconds(the_model.alpha)),
-      latency(picoseconds(the_model.latency)),
-      slots(the_model.eager_bytes, 0) {}
+    : model(the_model), slots(the_model.eager_bytes, 0) {}
 
 Result<void> NetworkState::build(const std::vector<std::vector<std::uint32_t>>& peers) {
   if (auto sound = check_model(model); !sound) return sound;
+  alpha = picoseconds(model.alpha);
+  latency = picoseconds(model.latency);
   const auto count = static_cast<std::uint32_t>(peers.size());
   nodes.resize(count);
   if (auto added = add_channels(peers); !added) return added;

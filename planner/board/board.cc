@@ -40,8 +40,7 @@ class Reader final : public google::protobuf::io::ErrorCollector {
   }
   // Complains about a field of the file, entry `index` of a repeated one.
   void complain(const char* field, const std::string& what, int index = -1) {
-    const auto* descriptor = BoardFile::descriptor()->FindFieldByName(field);
-    refuse(tree_.GetLocation(descriptor, index).line, what);
+    refuse(tree_.GetLocation(BoardFile::descriptor()->FindFieldByName(field), index).line, what);
   }
   void check_name(const std::string& name);
   void check_links(const BoardFile& file);

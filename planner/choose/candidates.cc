@@ -78,9 +78,8 @@ std::vector<PlanRequest> with_values(const PlanRequest& plan, const std::string&
   } else if (parameter == "--radix" && plan.radix == 0) {
     for (const std::uint32_t radix : radices(plan)) add().radix = radix;
   } else if (parameter == "--run-length" && plan.run_length == 0 && !plan.has_own_run_length) {
-    const bool is_named = request.plan.algorithm != nullptr;
     for (const std::uint32_t length :
-         run_lengths(*plan.algorithm, is_named, plan.topology->ranks())) {
+         run_lengths(*plan.algorithm, request.plan.algorithm != nullptr, plan.topology->ranks())) {
       PlanRequest& one = add();
       one.run_length = length;
       one.has_own_run_length = length == 0;
@@ -130,8 +129,7 @@ bool asks_routers_to_run(const ChoiceRequest& request, const Candidate& candidat
 
 // The reason why the nodes cannot have the schedule; empty if they can.
 std::string refusal(const ChoiceRequest& request, const Candidate& candidate) {
-  const Program& first = candidate.programs.front();
-  if (ports_needed(first.port_model) > ports_needed(request.ports)) {
+  if (ports_needed(candidate.programs.front().port_model) > ports_needed(request.ports)) {
     return "it needs more ports than the nodes have (--node-ports)";
   }
   if (asks_routers_to_run(request, candidate)) {
@@ -214,8 +212,7 @@ bool is_exchange(const std::vector<Instance>& instances) {
 }
 
 Crowd crowd_of(const std::vector<OwnedProgram>& programs) {
-  Crowd crowd;
-  crowd.is_exchange = true;
+  Crowd crowd{.is_exchange = true};
   const std::int64_t blocks = many_blocks(programs.front());
   for (const Program& program : programs) {
     std::set<std::int64_t> senders;

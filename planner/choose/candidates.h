@@ -18,10 +18,10 @@ namespace espalier::planner {
 
 // A request to choose among candidates.
 struct ChoiceRequest {
-  PlanRequest plan;  // all that is given holds for every candidate
-  Operator op;       // kNone of bytes if the collective combines nothing
+  PlanRequest plan = {};  // all that is given holds for every candidate
+  Operator op = {};       // kNone of bytes if the collective combines nothing
   predict::Model model = predict::default_model();
-  predict::Conditions conditions;
+  predict::Conditions conditions = {};
   // Limits of the nodes' firmware, all fields given; null: those of hosts.
   const board::BoardFile::Limits* limits = nullptr;
   // The largest port model that the nodes have.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/try.h"
 #include "collectives/predict/block_rules.h"
 #include "planner/make/blocks.h"
 #include "planner/make/bound.h"
@@ -62,7 +63,7 @@ Result<Layout> Choice::layout_for(std::size_t candidate, std::uint64_t bytes) co
   what.ranks = first.ranks;
   what.op = request_.op;
   what.bytes = bytes;
-  if (const auto whole = reference::check_whole_elements(what); !whole) return fail(whole.error());
+  ESPALIER_TRY(reference::check_whole_elements(what));
   return layout_of(first, what);
 }
 
@@ -119,10 +120,9 @@ void Choice::tune(std::uint64_t bytes, std::span<Estimate> estimates) const {
 }
 
 Result<Estimate> Choice::predict(std::size_t candidate, std::uint64_t bytes) const {
-  const auto layout = layout_for(candidate, bytes);
-  if (!layout) return fail(layout.error());
-  Estimate one = estimate(candidate, *layout);
-  replay(*layout, one);
+  ESPALIER_TRY_TO(const auto layout, layout_for(candidate, bytes));
+  Estimate one = estimate(candidate, layout);
+  replay(layout, one);
   tune(bytes, {&one, 1});
   return one;
 }
@@ -169,15 +169,12 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
 }
 
 Result<Ranking> Choice::rank(std::uint64_t bytes, bool all) const {
-  Ranking ranking;
-  ranking.bytes = bytes;
+  Ranking ranking{.bytes = bytes};
   std::vector<Layout> layouts(candidates_.size());
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!candidates_[i].dropped.empty()) continue;
-    const auto layout = layout_for(i, bytes);
-    if (!layout) return fail(layout.error());
-    layouts[i] = *layout;
-    ranking.estimates.push_back(estimate(i, *layout));
+    ESPALIER_TRY_TO(layouts[i], layout_for(i, bytes));
+    ranking.estimates.push_back(estimate(i, layouts[i]));
     const predict::Picoseconds bound = bound_of(candidates_[i], bytes);
     ranking.bound = ranking.bound == 0 ? bound : std::min(ranking.bound, bound);
   }

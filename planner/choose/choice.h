@@ -24,7 +24,7 @@ struct Estimate {
 struct Ranking {
   std::uint64_t bytes = 0;
   predict::Picoseconds bound = 0;  // no candidate can be faster; 0: none is known
-  std::vector<Estimate> estimates;
+  std::vector<Estimate> estimates = {};
 
   [[nodiscard]] const Estimate& best() const { return estimates.front(); }
 };

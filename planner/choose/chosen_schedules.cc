@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/try.h"
 #include "collectives/machine/affine.h"
 #include "collectives/schedule/selection_writer.h"
 #include "planner/choose/sizes.h"
@@ -31,12 +32,9 @@ struct OperatorClass {
   std::optional<Sizes> sizes = {};
 
   [[nodiscard]] static Result<std::unique_ptr<OperatorClass>> make(ChoiceRequest request) {
-    auto choice = Choice::make(std::move(request));
-    if (!choice) return fail(choice.error());
-    auto one = std::make_unique<OperatorClass>(OperatorClass{*std::move(choice)});
-    auto sizes = Sizes::make(one->choice, most_bytes(one->choice));
-    if (!sizes) return fail(sizes.error());
-    one->sizes = *std::move(sizes);
+    ESPALIER_TRY_TO(auto choice, Choice::make(std::move(request)));
+    auto one = std::make_unique<OperatorClass>(OperatorClass{std::move(choice)});
+    ESPALIER_TRY_TO(one->sizes, Sizes::make(one->choice, most_bytes(one->choice)));
     return one;
   }
 };
@@ -82,15 +80,13 @@ bool any_needs_commutative(const OperatorClass& one, const std::vector<SizeRow>&
 
 Result<Rows> rows_of(OperatorClass& first, OperatorClass* in_order, std::uint64_t percent) {
   Rows all;
-  const auto rows = first.sizes->rows(percent);
-  if (!rows) return fail(rows.error());
-  const bool needs_commutative = any_needs_commutative(first, *rows);
+  ESPALIER_TRY_TO(const auto rows, first.sizes->rows(percent));
+  const bool needs_commutative = any_needs_commutative(first, rows);
   if (needs_commutative && in_order != nullptr) {
-    const auto more = in_order->sizes->rows(percent);
-    if (!more) return fail(more.error());
-    all.add(*in_order, *more, false);
+    ESPALIER_TRY_TO(const auto more, in_order->sizes->rows(percent));
+    all.add(*in_order, more, false);
   }
-  all.add(first, *rows, needs_commutative);
+  all.add(first, rows, needs_commutative);
   return all;
 }
 
@@ -154,8 +150,7 @@ Result<void> make_table(const Rows& rows, std::uint64_t model_digest, ChosenSche
 }  // namespace
 
 Result<ChosenSchedules> choose_for_all_sizes(const ChoiceRequest& request, std::uint64_t percent) {
-  const auto first = OperatorClass::make(request);
-  if (!first) return fail(first.error());
+  ESPALIER_TRY_TO(const auto first, OperatorClass::make(request));
   std::unique_ptr<OperatorClass> in_order;
   const bool commutes = request.op.op != Op::kCustom || request.op.commutes;
   // A board without selections has no operators that do not commute either.
@@ -168,16 +163,12 @@ Result<ChosenSchedules> choose_for_all_sizes(const ChoiceRequest& request, std::
   // Ends: if the tolerance is large enough, a class has one row.
   for (chosen.percent = request.plan.algorithm == nullptr ? percent : kRunTolerance;;
        chosen.percent *= 2) {
-    auto found = rows_of(**first, in_order.get(), chosen.percent);
-    if (!found) return fail(found.error());
-    rows = *std::move(found);
+    ESPALIER_TRY_TO(rows, rows_of(*first, in_order.get(), chosen.percent));
     if (rows.schedules.size() <= room(request) && rows.rows.size() <= kMaxSelectionRows) break;
   }
-  for (const Member& member : rows.schedules) take(member, **first, chosen);
+  for (const Member& member : rows.schedules) take(member, *first, chosen);
   if (chosen.schedules.size() > 1) {
-    if (auto made = make_table(rows, request.model.digest(), chosen); !made) {
-      return fail(made.error());
-    }
+    ESPALIER_TRY(make_table(rows, request.model.digest(), chosen));
   }
   return chosen;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/try.h"
 #include "espalier/internal/base/assert.h"
 
 namespace espalier::planner {
@@ -22,11 +23,11 @@ Result<Sizes> Sizes::make(const Choice& choice, std::uint64_t most) {
   Sizes sizes(choice);
   const auto last = static_cast<unsigned>(std::bit_width(most) - 1);
   unsigned before = std::min(last, static_cast<unsigned>(std::bit_width(sizes.element_ - 1)));
-  if (auto ranked = sizes.rank(before); !ranked) return fail(ranked.error());
+  ESPALIER_TRY(sizes.rank(before));
   while (before < last) {
     const unsigned next = std::min(last, before + kWideStep);
-    if (auto ranked = sizes.rank(next); !ranked) return fail(ranked.error());
-    if (auto refined = sizes.refine(before, next); !refined) return fail(refined.error());
+    ESPALIER_TRY(sizes.rank(next));
+    ESPALIER_TRY(sizes.refine(before, next));
     before = next;
   }
   return sizes;
@@ -39,12 +40,11 @@ std::uint64_t Sizes::bytes_of(unsigned power) const {
 }
 
 Result<void> Sizes::rank(unsigned power) {
-  const auto ranking = choice_->rank(bytes_of(power));
-  if (!ranking) return fail(ranking.error());
+  ESPALIER_TRY_TO(const auto ranking, choice_->rank(bytes_of(power)));
   Times& times = times_[power];
   times.assign(choice_->candidates().size(), predict::kMaxPrediction);
-  for (const Estimate& one : ranking->estimates) times[one.candidate] = one.time;
-  best_of_[power] = ranking->best().candidate;
+  for (const Estimate& one : ranking.estimates) times[one.candidate] = one.time;
+  best_of_[power] = ranking.best().candidate;
   ESPALIER_ASSERT(best_of_[power] < times.size());
   return {};
 }
@@ -64,11 +64,9 @@ Result<std::uint64_t> Sizes::crossover(std::size_t from, std::size_t to, std::ui
   while (high - low > std::max(element_, high / kCrossoverPart)) {
     const std::uint64_t middle = (low + high) / 2 / element_ * element_;
     ESPALIER_ASSERT(low < middle && middle < high);
-    const auto after = choice_->predict(to, middle);
-    if (!after) return fail(after.error());
-    const auto before = choice_->predict(from, middle);
-    if (!before) return fail(before.error());
-    (after->time <= before->time ? high : low) = middle;
+    ESPALIER_TRY_TO(const auto after, choice_->predict(to, middle));
+    ESPALIER_TRY_TO(const auto before, choice_->predict(from, middle));
+    (after.time <= before.time ? high : low) = middle;
   }
   return high;
 }
@@ -105,9 +103,8 @@ Result<std::vector<SizeRow>> Sizes::rows(std::uint64_t percent) const {
     ESPALIER_ASSERT(end_of_longest != first);
     std::uint64_t from_bytes = 0;
     if (!rows.empty()) {
-      const auto at = crossover(rows.back().candidate, longest, before, bytes_of(first->first));
-      if (!at) return fail(at.error());
-      from_bytes = *at;
+      ESPALIER_TRY_TO(from_bytes,
+                      crossover(rows.back().candidate, longest, before, bytes_of(first->first)));
     }
     ESPALIER_ASSERT(rows.empty() || rows.back().from_bytes < from_bytes);
     rows.push_back({from_bytes, longest});

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <string>
-#include <vector>
 
 #include "base/testing/results.h"
 #include "collectives/machine/affine.h"
@@ -26,8 +25,7 @@ void set_collective(ChoiceRequest& request, const char* name) {
 }
 
 ChoiceRequest request_of(const char* topology, const char* collective) {
-  ChoiceRequest request;
-  request.plan.topology = or_throw(topology::parse(topology));
+  ChoiceRequest request{.plan = {.topology = or_throw(topology::parse(topology))}};
   set_collective(request, collective);
   return request;
 }

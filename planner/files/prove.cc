@@ -1,6 +1,5 @@
 #include "planner/files/prove.h"
 
-#include <memory>
 #include <utility>
 
 #include "base/one_line.h"
@@ -25,8 +24,7 @@ class FilePrograms {
     const bool keep = nodes <= kMaxKeptPrograms;
     if (keep) loaded_.programs.resize(nodes);
     for (buffered_ = 0; buffered_ < nodes; ++buffered_) {
-      OwnedProgram& program = keep ? loaded_.programs[buffered_] : buffer_;
-      ESPALIER_TRY(decode(loaded_, buffered_, program));
+      ESPALIER_TRY(decode(loaded_, buffered_, keep ? loaded_.programs[buffered_] : buffer_));
     }
     return {};
   }
@@ -57,9 +55,8 @@ Result<FileVerdict> prove_compiled(const std::string& name, std::vector<std::uin
   const auto file = std::make_unique<FilePrograms>(std::move(opened));
   ESPALIER_TRY(file->read());
   const Program& first = file->program(0);
-  verify::VerifyOptions options;
-  options.links = hop_by_hop || program_nodes(first) > first.ranks;
-  options.progress = progress;
+  verify::VerifyOptions options{.links = hop_by_hop || program_nodes(first) > first.ranks,
+                                .progress = progress};
   const verify::Verdict verdict = verify::verify(
       file->topology(),
       [&file](std::uint32_t node) -> const Program& { return file->program(node); }, options);

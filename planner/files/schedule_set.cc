@@ -74,8 +74,7 @@ Result<ScheduleSet> read_schedules(const std::string& path, const ShowProgress& 
 
 Result<ChosenMember> choose_member(const ScheduleSet& set, const reference::ReferenceInput& what) {
   if (!set.selected) return ChosenMember{};
-  const SelectionTable& table = set.selected->table;
-  const SelectionRow* row = find_row(table, what.bytes, commutes(what.op));
+  const SelectionRow* row = find_row(set.selected->table, what.bytes, commutes(what.op));
   if (row == nullptr) {
     return fail("'" + one_line(set.name) +
                 "': no schedule of the selection keeps the order of ranks, and the operator does "

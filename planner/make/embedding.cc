@@ -1,7 +1,5 @@
 #include "planner/make/embedding.h"
 
-#include <string>
-
 #include "base/one_line.h"
 #include "base/try.h"
 #include "espalier/collectives/embed/place.h"

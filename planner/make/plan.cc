@@ -8,7 +8,6 @@
 #include "collectives/schedule/selection.h"
 #include "collectives/search/fractional_mesh.h"
 #include "espalier/collectives/embed/place.h"
-#include "espalier/collectives/schedule/programs.h"
 #include "espalier/internal/base/assert.h"
 #include "planner/make/embedding.h"
 #include "planner/make/shape.h"

@@ -38,7 +38,7 @@ struct Fraction {
 
 // Numbers of 0 are not given. An algorithm takes the parameters that its entry lists.
 struct PlanRequest {
-  std::shared_ptr<const topology::Topology> topology;  // never null
+  std::shared_ptr<const topology::Topology> topology = {};  // never null
   Collective collective = Collective::kNone;
   const AlgorithmEntry* algorithm = nullptr;  // of the collective; null: a model chooses
   std::uint32_t root = 0;                     // below the number of ranks; 0 where there is none

@@ -17,7 +17,7 @@ struct ReferenceInput {
   Collective collective = Collective::kBroadcast;
   std::uint32_t ranks = 1;
   std::uint32_t root = 0;
-  Operator op;              // kNone of bytes where nothing is combined
+  Operator op = {};         // kNone of bytes where nothing is combined
   std::uint64_t bytes = 0;  // of one rank's part if counts are per rank, otherwise of the message
   // Elements of each rank's part: scatter, gather, allgather, reduce-scatter. All-to-all: entry
   // o * ranks + d goes from rank o to rank d. Empty: every part has `bytes`. Otherwise `bytes` are

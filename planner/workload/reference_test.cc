@@ -35,12 +35,7 @@ std::vector<T> expected_of(const ReferenceInput& run, std::uint32_t repetition) 
   return values;
 }
 
-Operator plain(Op op, Type type) {
-  Operator out;
-  out.op = op;
-  out.type = type;
-  return out;
-}
+Operator plain(Op op, Type type) { return {.op = op, .type = type}; }
 
 ReferenceInput reduction(Op op, Type type, std::uint32_t ranks, std::uint64_t bytes) {
   return {Collective::kAllreduce, ranks, 0, plain(op, type), bytes};

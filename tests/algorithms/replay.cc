@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -74,13 +75,13 @@ class Replay {
       if (!instances.back().empty()) steps = std::max(steps, instances.back().back().step + 1);
     }
     std::vector<std::size_t> next(nodes, 0);
+    std::vector<std::span<const Instance>> now(nodes);
     for (step_ = 0; step_ < steps && failure_.empty(); ++step_) {
-      std::vector<std::vector<const Instance*>> now(nodes);
       for (rank_ = 0; rank_ < nodes; ++rank_) {
         const std::vector<Instance>& mine = instances[rank_];
-        for (; next[rank_] < mine.size() && mine[next[rank_]].step == step_; ++next[rank_]) {
-          now[rank_].push_back(&mine[next[rank_]]);
-        }
+        const std::size_t first = next[rank_];
+        while (next[rank_] < mine.size() && mine[next[rank_]].step == step_) ++next[rank_];
+        now[rank_] = std::span(mine).subspan(first, next[rank_] - first);
       }
       step(now);
     }
@@ -93,8 +94,11 @@ class Replay {
   // Whether this check and all earlier ones hold. The first that does not is the failure; later
   // ones may only be its consequences.
   bool require(bool holds, const char* what) {
-    if (!failure_.empty()) return false;
-    if (holds) return true;
+    if (holds && failure_.empty()) return true;
+    if (failure_.empty()) set_failure(what);
+    return false;
+  }
+  void set_failure(const char* what) {
     std::ostringstream text;
     const Program& program = programs_[0];
     text << collective_name(program.collective) << ' ' << program.algorithm << " p "
@@ -102,7 +106,6 @@ class Replay {
          << program.root << " window " << program.window << " N " << blocks_ << " node " << rank_
          << " step " << step_ << ": " << what;
     failure_ = text.str();
-    return false;
   }
 
   const Program& program() const { return programs_[rank_]; }
@@ -149,9 +152,11 @@ class Replay {
     return found;
   }
 
-  Value read(const OperandAt& operand) {
+  // The value stays until the next call of cell().
+  const Value& read(const OperandAt& operand) {
+    static const Value kNothing;
     Cell& from = cell(operand);
-    if (!require(from.value.has_value(), "reads a place that holds nothing")) return {};
+    if (!require(from.value.has_value(), "reads a place that holds nothing")) return kNothing;
     // In an all-to-all the segment of a location is the other rank, the segment of a value its
     // destination.
     const bool moves = all_to_all_ && operand.buffer == Buffer::kScratch;
@@ -163,14 +168,14 @@ class Replay {
     return *from.value;
   }
 
-  void write(const OperandAt& operand, const Value& value, bool received) {
+  void write(const OperandAt& operand, Value value, bool received) {
     Cell& into = cell(operand);
     require(operand.buffer != Buffer::kInput, "writes INPUT");
     // Phases are barriers. Within a phase, a receive may land once step - W has retired.
     if (received && into.last_access >= 0 && into.accessed_in == phase_) {
       require(into.last_access <= step_ - program().window, "slot reused within the window");
     }
-    into = {value, step_, phase_, received, step_, phase_};
+    into = {std::move(value), step_, phase_, received, step_, phase_};
   }
 
   // Whether a send that waits for the step `after` back (0: for none) comes after the last write of
@@ -226,7 +231,7 @@ class Replay {
     if (!require(!link.empty() && link.front().arrival == step_, "receives what nobody sends")) {
       return;
     }
-    const Message& sent = link.front();
+    Message& sent = link.front();
     if (!require(sent.from.segment_count == instance.into.segment_count,
                  "receives another segment count than was sent")) {
       return;
@@ -236,20 +241,20 @@ class Replay {
             "receives another segment than was sent");
     phase_ = instance.phase;
     for (std::uint32_t part = 0; part < instance.into.segment_count; ++part) {
-      write(part_of(instance.into, part), sent.parts[part], true);
+      write(part_of(instance.into, part), std::move(sent.parts[part]), true);
     }
     link.pop_front();
   }
 
   // The neighbours and lanes of a node's messages in one step.
-  void check_lanes(const std::vector<const Instance*>& now) {
+  void check_lanes(std::span<const Instance> now) {
     std::map<std::pair<std::int64_t, bool>, std::uint32_t> lanes;
-    for (const Instance* instance : now) {
-      const bool sends = instance->kind == ActionKind::kSend;
-      if (!sends && instance->kind != ActionKind::kReceive) continue;
-      if (!require(instance->peer >= 0, "a link outside the table")) return;
+    for (const Instance& instance : now) {
+      const bool sends = instance.kind == ActionKind::kSend;
+      if (!sends && instance.kind != ActionKind::kReceive) continue;
+      if (!require(instance.peer >= 0, "a link outside the table")) return;
       const auto me = static_cast<std::uint32_t>(rank_);
-      const auto peer = static_cast<std::uint32_t>(instance->peer);
+      const auto peer = static_cast<std::uint32_t>(instance.peer);
       const std::uint32_t capacity =
           sends ? topology_->capacity(me, peer) : topology_->capacity(peer, me);
       require(capacity > 0, "a peer that is no neighbour");
@@ -259,12 +264,12 @@ class Replay {
 
   // One send and one receive per step (postal model: per send_ticks steps); simplex: only one of
   // the two.
-  void check_ports(const std::vector<const Instance*>& now) {
+  void check_ports(std::span<const Instance> now) {
     const PortModel ports = program().port_model;
     int sends = 0, receives = 0;
-    for (const Instance* instance : now) {
-      sends += instance->kind == ActionKind::kSend;
-      receives += instance->kind == ActionKind::kReceive;
+    for (const Instance& instance : now) {
+      sends += instance.kind == ActionKind::kSend;
+      receives += instance.kind == ActionKind::kReceive;
     }
     if (ports == PortModel::kMultiport) return;
     require(sends <= 1, "two sends in one step");
@@ -280,17 +285,17 @@ class Replay {
     use(receives, node().last_receive, "the port still receives");
   }
 
-  void step(const std::vector<std::vector<const Instance*>>& now) {
+  void step(const std::vector<std::span<const Instance>>& now) {
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
       check_ports(now[rank_]);
       if (topology_ != nullptr) check_lanes(now[rank_]);
-      for (const Instance* instance : now[rank_]) {
-        if (instance->kind == ActionKind::kSend) send(*instance);
+      for (const Instance& instance : now[rank_]) {
+        if (instance.kind == ActionKind::kSend) send(instance);
       }
     }
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
-      for (const Instance* instance : now[rank_]) {
-        if (instance->kind == ActionKind::kReceive) receive(*instance);
+      for (const Instance& instance : now[rank_]) {
+        if (instance.kind == ActionKind::kReceive) receive(instance);
       }
     }
     std::erase_if(flying_, [](const auto& link) { return link.second.empty(); });
@@ -298,7 +303,7 @@ class Replay {
       require(messages.front().arrival > step_, "nobody receives a message");
     }
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
-      for (const Instance* instance : now[rank_]) operate(*instance);
+      for (const Instance& instance : now[rank_]) operate(instance);
     }
   }
 
@@ -308,31 +313,30 @@ class Replay {
     node().awaited.try_emplace(step_ - instance.after, step_);
     for (std::uint32_t part = 0; part < instance.into.segment_count; ++part) {
       const OperandAt into = part_of(instance.into, part);
-      const Value a = read_operand(part_of(instance.a, part));
-      write(into,
-            instance.kind == ActionKind::kCopy ? a
-                                               : joined(a, read_operand(part_of(instance.b, part))),
-            false);
+      Value value = read_operand(part_of(instance.a, part));
+      if (instance.kind == ActionKind::kCombine) {
+        join(value, read_operand(part_of(instance.b, part)));
+      }
+      write(into, std::move(value), false);
     }
   }
 
   // The operation, or an earlier one, must have waited for the receive that wrote the operand.
-  Value read_operand(const OperandAt& operand) {
+  const Value& read_operand(const OperandAt& operand) {
     const Cell& from = cell(operand);
     require(!from.received || from.written_in != phase_ || node().awaited.contains(from.written),
             "reads a block before it waits for it");
     return read(operand);
   }
 
-  Value joined(Value a, const Value& b) {
-    if (!require(a.segment == b.segment && a.block == b.block, "combines different blocks")) {
-      return a;
-    }
+  // Adds the inputs of `b` to `a`.
+  void join(Value& a, const Value& b) {
+    if (!require(a.segment == b.segment && a.block == b.block, "combines different blocks")) return;
     if (barrier_) {
       for (std::size_t rank = 0; rank < a.heard.size(); ++rank) {
         if (b.heard[rank]) a.heard[rank] = true;
       }
-      return a;
+      return;
     }
     if (program().needs_commutative) {
       for (std::size_t rank = 0; rank < a.heard.size(); ++rank) {
@@ -344,7 +348,6 @@ class Replay {
       require(a.length + b.length <= ranks(), "combines an input twice");
     }
     a.length += b.length;
-    return a;
   }
 
   void check_end() {

@@ -117,10 +117,6 @@ def record():
     return pages.csv_text(COLUMNS, rows)
 
 
-def size_text(size):
-    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} B"
-
-
 def section(fabric, rows):
     near = sum(float(row["measured"]) <= WITHIN * float(row["its time"]) for row in rows)
     by_collective = {}
@@ -128,7 +124,7 @@ def section(fabric, rows):
         by_collective.setdefault(row["collective"], []).append(f"{row['taken']}, {row['measured']}")
     text = (f"\n## {FABRICS[fabric]}\n\n`auto` is within {round(WITHIN * 100 - 100)} % of the fastest in {near} of {len(rows)} rows. What it takes, and the time in ms, "
             f"by the bytes of all ranks' parts:\n\n")
-    text += pages.markdown(("collective", *map(size_text, SIZES)),
+    text += pages.markdown(("collective", *map(pages.size_text, SIZES)),
                            [[name, *cells, *[""] * (len(SIZES) - len(cells))] for name, cells in by_collective.items()])
     far = pages.worst(rows, lambda row: float(row["ratio"]), WORST)
     return text + f"\nThe {WORST} greatest ratios:\n\n" + pages.markdown(SHOWN, [[row[name] for name in SHOWN] for row in far], NUMBERS)

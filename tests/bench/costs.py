@@ -22,6 +22,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from pages import size_text
+
 SKIPPED = 77
 MODEL = pathlib.Path(__file__).resolve().parent / "costs_model.txtpb"
 PROVIDERS = ("tcp", "mem")
@@ -151,10 +154,6 @@ def copies(bench, counters, provider, case):
 
 def case_name(case):
     return f"{size_text(case[2])} {case[0]}, p = {case[1]}"
-
-
-def size_text(size):
-    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB" if size >= KIB else f"{size} B"
 
 
 def counted(build, cases=CASES):

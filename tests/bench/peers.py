@@ -5,8 +5,8 @@ peers.py --out FILE [--places ...] [--collectives ...] [--sizes ...] [--contesta
     measures, and adds the repetitions to those that FILE has of the same commit; those of another commit go
 peers.py --out FILE --profile [--places ...]
     samples where the time of Espalier's collectives goes, and puts it into FILE; needs perf, and root
-peers.py --page FILE... [--plots FOLDER] [--whole FOLDER]
-    prints the page of these files, and writes its plots, and all rows as peers.csv
+peers.py --page FILE... [--whole FOLDER] or --page FILE... --plots FOLDER
+    prints the page of these files, and writes all rows as peers.csv; or draws its plots
 
 Places: hosts-P, P network namespaces with shaped links of 100 Mbit/s (lab.sh); machine-P, P processes on this machine. Contestants:
 - espalier: espalier-bench under `espalier launch`
@@ -471,12 +471,12 @@ def main():
     options.build = options.build or str(ROOT / "build")
     if options.page:
         files = [results_in(file) for file in options.page]
+        if options.plots:
+            return peers_page.write_plots(files, pathlib.Path(options.plots), pathlib.Path(options.build) / "tests/bench/line-plot")
         page, rows = peers_page.page(files)
         sys.stdout.write(page)
         if options.whole:
             (pathlib.Path(options.whole) / "peers.csv").write_text(rows)
-        if options.plots:
-            peers_page.write_plots(files, pathlib.Path(options.plots), pathlib.Path(options.build) / "tests/bench/line-plot")
         return
     options.places = options.places or ["machine-2", "machine-8", "hosts-8"]
     for name, kind in (("shared", "machine"), ("forced", "hosts")):

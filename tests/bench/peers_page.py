@@ -8,7 +8,6 @@ import re
 import statistics
 import subprocess
 import sys
-import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import pages
@@ -19,6 +18,7 @@ TITLES = {"espalier": "Espalier", "shared": "shared", "measured": "measured", "o
 OWN = ("espalier", "shared", "measured")
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
 PARTS = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
+PLOTS = "tests/bench/peers.py --build build --page tests/bench/peers_runs.json --plots build/docs/pictures"
 PLOTTED = ("broadcast", "allreduce", "scan", "all-to-all")
 SHORT, LONG, BOUND_FROM = 64 << 10, 8 << 20, 16 << 10
 # By kind of place, and for sizes from this one on: turns, repetitions per turn, warm-ups per turn, starts. On one machine turns differ more.
@@ -113,12 +113,7 @@ def number(value):
 
 
 def size_text(size):
-    if size == 0:
-        return "-"
-    for shift, unit in ((20, "Mi"), (10, "Ki")):
-        if size >> shift and size % (1 << shift) == 0:
-            return f"{size >> shift} {unit}B"
-    return f"{size} B"
+    return pages.size_text(size) if size else "-"
 
 
 def place_title(place):
@@ -139,27 +134,25 @@ def table(cells, rings, start, names):
     with_bound = start == "warm" and cells[0].kind == "hosts"
     columns = ["collective", "size", *(TITLES[name] for name in names), "ratio", "95 %", *(["/ bound"] if with_bound else []), "algorithm",
                *(["forced"] if "forced" in names else [])]
-    lines = ["| " + " | ".join(columns) + " |", "| --- | ---: |" + " ---: |" * (len(names) + 2 + with_bound) + " --- |" * (1 + ("forced" in names))]
+    rows = []
     for cell in cells:
         low, high = cell.interval(start)
         bound = cell.bound_us(rings)
         algorithm, forced = by_text(cell)
-        row = [cell.collective, size_text(cell.size), *(median_text(cell, name, start) for name in names), f"{cell.ratio(start):.2f}",
-               f"{low:.2f} to {high:.2f}", *([f"{cell.median('espalier') / bound:.2f}" if bound else "-"] if with_bound else []), algorithm,
-               *([forced] if "forced" in names else [])]
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines)
+        rows.append([cell.collective, size_text(cell.size), *(median_text(cell, name, start) for name in names), f"{cell.ratio(start):.2f}",
+                     f"{low:.2f} to {high:.2f}", *([f"{cell.median('espalier') / bound:.2f}" if bound else "-"] if with_bound else []), algorithm,
+                     *([forced] if "forced" in names else [])])
+    return pages.markdown(columns, rows, [name for name in columns if name not in ("collective", "algorithm", "forced")])
 
 
 def by_size(cells, value):
     """A table of a row per collective and a column per size; a barrier, which has no size, has a line of its own."""
     sizes = sorted({cell.size for cell in cells} - {0})
     found = {(cell.collective, cell.size): f"{value(cell):.2f}" for cell in cells}
-    lines = ["| collective | " + " | ".join(map(size_text, sizes)) + " |", "| --- |" + " ---: |" * len(sizes)] if sizes else []
-    for collective in dict.fromkeys(cell.collective for cell in cells if cell.size):
-        lines.append("| " + " | ".join([collective, *(found.get((collective, size), "") for size in sizes)]) + " |")
+    rows = [[name, *(found.get((name, size), "") for size in sizes)] for name in dict.fromkeys(cell.collective for cell in cells if cell.size)]
     barriers = [text for (_, size), text in found.items() if size == 0]
-    return "\n".join(lines + (["", f"Barrier: {barriers[0]}."] if barriers else []))
+    return ((pages.markdown(("collective", *map(size_text, sizes)), rows, list(map(size_text, sizes))) if sizes else "") +
+            "".join(f"\nBarrier: {text}.\n" for text in barriers[:1]))
 
 
 def extremes(cells, start):
@@ -229,7 +222,7 @@ NOT_COUNTED = (("espalier", "predicted"), ("measured", "shared"))
 
 
 def goals(cells, rings):
-    lines = ["| goal | held | cells | held with the measured model | cells | the worst cell |", "| --- | ---: | ---: | ---: | ---: | --- |"]
+    rows = []
     for text, belongs, what, limit in GOALS:
         counts, worst = [], None
         for own in ("shared" if what == "shared" else "espalier", "measured"):
@@ -238,8 +231,8 @@ def goals(cells, rings):
             counts += [str(sum(value <= limit(cell) for value, cell in values)), str(len(values))]
             worst = worst or max(values, key=lambda pair: pair[0] / limit(pair[1]), default=None)
         where = f"{worst[0]:.2f}: {worst[1].collective}, {size_text(worst[1].size)}, {place_title(worst[1].place)}" if worst else "-"
-        lines.append("| " + " | ".join([text, *counts, where]) + " |")
-    return "\n".join(lines)
+        rows.append([text, *counts, where])
+    return pages.markdown(("goal", "held", "cells", "held with the measured model", "cells", "the worst cell"), rows, ("held", "cells", "held with the measured model"))
 
 
 def peers_of(cells):
@@ -254,43 +247,33 @@ def section(place, cells, rings, rows):
     if cells[0].kind == "hosts":
         rate = RING_BYTES * 8 / statistics.median(rings[place])
         parts.append(f"The raw TCP ring reached {rate:.1f} Mbit/s on each host's link, each way, in the same run.\n")
-    plots = [name for name, _ in plots_of(place, cells, rings)]
-    parts += [f"![{place_title(place)}]({name})\n" for name in plots]
+    lines = [f"- `{name}`: {content['title']}: {content['y']['name']}\n" for name, content in plots_of(place, cells, rings)]
+    parts += [f"`{PLOTS}` draws:\n\n{''.join(lines)}"] if lines else []
     for start in ("warm", "cold"):
         compared = [cell for cell in cells if cell.times("espalier", start) and cell.fastest(start)]
         if not compared:
             continue
         parts.append(f"### {start.capitalize()} starts\n\nRatios by size:\n")
-        parts.append(by_size(compared, lambda cell: cell.ratio(start)) + "\n")
+        parts.append(by_size(compared, lambda cell: cell.ratio(start)))
         bounded = [cell for cell in compared if start == "warm" and cell.bound_us(rings)]
         if bounded:
-            parts.append("Time / bound by size:\n\n" + by_size(bounded, lambda cell: cell.median("espalier") / cell.bound_us(rings)) + "\n")
+            parts.append("Time / bound by size:\n\n" + by_size(bounded, lambda cell: cell.median("espalier") / cell.bound_us(rings)))
         if start == "warm":
             parts.append(f"The greatest and the least of {len(compared)} ratios. Medians in us.\n")
-            parts.append(table(extremes(compared, start), rings, start, names) + "\n")
+            parts.append(table(extremes(compared, start), rings, start, names))
     predicted = [cell for cell in cells if cell.predicted() is not None]
     if predicted:
         parts.append("### Predicted\n\nBy the measured model, for what it chose. Medians of warm starts in us.\n")
-        parts.append(predictions(predicted) + "\n")
+        parts.append(predictions(predicted))
     digest = hashlib.sha256(pages.csv_text(WHOLE_COLUMNS, rows).encode()).hexdigest()[:16]
     parts.append(f"`peers.csv` has {len(rows)} rows of this place, with the digest {digest}.\n")
     return "\n".join(parts)
 
 
 def predictions(cells):
-    lines = ["| collective | size | predicted | took | took / predicted | algorithm |", "| --- | ---: | ---: | ---: | ---: | --- |"]
-    for cell in cells:
-        took = cell.median("measured")
-        row = [cell.collective, size_text(cell.size), number(cell.predicted()), number(took), f"{took / cell.predicted():.2f}",
-               cell.contestants["measured"]["by"]]
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines)
-
-
-def filled(text):
-    """A paragraph, or the items of a list, in lines of 128 columns."""
-    return "\n".join(textwrap.fill(" ".join(part.split()), 128, subsequent_indent="  " if part.startswith("- ") else "",
-                                   break_long_words=False, break_on_hyphens=False) for part in re.split(r"\n(?=- )", text.strip()))
+    columns = ("collective", "size", "predicted", "took", "took / predicted", "algorithm")
+    return pages.markdown(columns, [[cell.collective, size_text(cell.size), number(cell.predicted()), number(cell.median("measured")),
+                                     f"{cell.median('measured') / cell.predicted():.2f}", cell.contestants["measured"]["by"]] for cell in cells], columns[1:5])
 
 
 HOW = """
@@ -355,13 +338,12 @@ def profiles(found):
     """Nothing, or the section on what `peers.py --profile` sampled."""
     if not found:
         return ""
-    lines = ["| place | collective | size | " + " | ".join(f"{part}, %" for part in peers_profile.PARTS) + " |",
-             "| --- | --- | ---: |" + " ---: |" * len(peers_profile.PARTS)]
+    columns, rows = ("place", "collective", "size", *(f"{part}, %" for part in peers_profile.PARTS)), []
     for key, profile in found.items():
         place, collective, size = key.split(" ")
-        lines.append("| " + " | ".join([place, collective, size_text(int(size)), *(str(profile["shares"][part]) for part in peers_profile.PARTS)]) + " |")
+        rows.append([place, collective, size_text(int(size)), *(profile["shares"][part] for part in peers_profile.PARTS)])
     commits = ", ".join(sorted({profile["commit"] for profile in found.values()}))
-    return f"\n## Where the time goes\n\n{filled(f'{PROFILE} Sampled at {commits}.')}\n\n" + "\n".join(lines) + "\n"
+    return f"\n## Where the time goes\n\n{pages.wrapped(f'{PROFILE} Sampled at {commits}.')}\n\n" + pages.markdown(columns, rows, columns[2:])
 
 
 def measured_at(cells, commits):
@@ -379,7 +361,7 @@ def page(files):
     machine = files[-1]["machine"]
     commits = {key: commit for file in files for key, commit in file["commits"].items()}
     versions = ", ".join(f"{name} {re.sub(r'-.*', '', machine[name])}" for name in ("Open MPI", "MPICH", "Gloo", "libfabric") if name in machine)
-    start = f"""Written by `tests/bench/peers.py --page tests/bench/peers_runs.json --plots docs/results >docs/results/peers.md`, from what
+    start = f"""Written by `tests/bench/peers.py --page tests/bench/peers_runs.json >docs/results/peers.md`, from what
         `tests/bench/peers.py --out tests/bench/peers_runs.json` measured, on one machine with {machine['processors']} processors
         ({machine['model']}), Linux {re.sub(r'-.*', '', machine['kernel'])}: {versions}. Other work shared the machine. Its load, this work
         included, was {min(load)} to {max(load)}, {statistics.median(load):.1f} in the median. All ranks were in one group of the scheduler, with a
@@ -388,8 +370,8 @@ def page(files):
         `build/tests/bench/peers.csv`. This page has the ratios of all rows, and whole rows for the greatest and the least ones. A digest of
         each place's rows makes a test fail if one of them changes."""
     how = f"{batches_in(HOW).rstrip()}\n- **Commits.** How many cells were measured at which commit: {measured_at(cells, commits)}."
-    text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(more) + "\n\n" + filled(how) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
-    text += "\nWhy some are not reached:\n\n" + filled(batches_in(WHY)) + "\n"
+    text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + pages.wrapped(start) + "\n\n" + pages.wrapped(more) + "\n\n" + pages.wrapped(how) + "\n\n## Goals\n\n" + goals(cells, rings)
+    text += "\nWhy some are not reached:\n\n" + pages.wrapped(batches_in(WHY)) + "\n"
     text += profiles({key: profile for file in files for key, profile in file.get("profiles", {}).items()})
     rows = {place: list(whole_rows(place, cells, rings)) for place in dict.fromkeys(cell.place for cell in cells)}
     return (text + "".join("\n" + section(place, cells, rings, of) for place, of in rows.items()),
@@ -423,6 +405,7 @@ def plots_of(place, cells, rings):
 
 
 def write_plots(files, folder, program):
+    folder.mkdir(parents=True, exist_ok=True)
     cells, rings, _ = merged(files)
     for place in dict.fromkeys(cell.place for cell in cells):
         for name, content in plots_of(place, cells, rings):

@@ -6,8 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import weakref
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from pages import size_text
 
 KIBI = 1024
 SIZES = [8 << power for power in range(24)]  # 8 B to 64 MiB
@@ -53,6 +57,12 @@ class Setting:
     def name(self):
         return f"`{self.topology}`" + (f", {self.label}" if self.label else "")
 
+    def plot_command(self, collective):
+        """The line of a page that says how its plot is drawn."""
+        sizes = ",".join(size_text(size).removesuffix(" B").replace(" ", "") for size in SIZES)
+        return (f"Picture: {collective} on {self.topology}, time by size: `espalier explain --topology {self.topology} --collective "
+                f"{collective} --bytes {sizes} --plot time-{collective}-{self.plot}.svg`")
+
     def serves(self, collective):
         return not self.collectives or collective in self.collectives
 
@@ -73,22 +83,11 @@ SETTINGS = (
 )
 
 
-def size_text(size):
-    for unit, name in ((KIBI ** 2, "MiB"), (KIBI, "KiB")):
-        if size >= unit:
-            return f"{size // unit} {name}"
-    return f"{size} B"
-
-
 def time_text(picoseconds):
     for unit, name in ((1e12, "s"), (1e9, "ms"), (1e6, "us")):
         if picoseconds >= unit:
             return f"{picoseconds / unit:.4g} {name}"
     return f"{picoseconds} ps"
-
-
-def counted(number, noun):
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def data_of(message):
@@ -187,25 +186,17 @@ class Espalier:
             blocks += (facts["residue"] - blocks) % facts["residue_mod"]
         return Schedule(json.loads(self.run("show", name, "--blocks", str(blocks), "--format", "json")), *formulas)
 
-    def picture(self, name, view):
-        svg = self.path / f"{name}.svg"
-        self.run("draw", name, "--svg", svg.name, "--show", view)
-        return svg.read_text()
-
-    def ranking(self, setting, collective, algorithm=None, sizes=SIZES, plot=False):
-        """(sizes of `explain --format json`, the plot)."""
+    def ranking(self, setting, collective, algorithm=None, sizes=SIZES):
+        """The sizes of `explain --format json`."""
         arguments = ["explain", "--topology", setting.topology, "--collective", collective, "--format", "json", *setting.options]
         if collective != "barrier":
             arguments += ["--bytes", ",".join(map(str, sizes))]
         if algorithm:
             arguments += ["--algorithm", algorithm]
-        svg = self.path / f"time-{collective}-{setting.plot}.svg"
-        if plot:
-            arguments += ["--plot", svg.name]
         out, refusal = self.try_run(*arguments)
         if refusal and not algorithm:
             raise Wrong(f"espalier {' '.join(arguments)}: {refusal}")
-        return (json.loads(out)["sizes"] if out else []), (svg.read_text() if plot else None)
+        return json.loads(out)["sizes"] if out else []
 
 
 def period(small, larger):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints docs/algorithms: a page for each algorithm, when.md, pictures; and the tables of docs/algorithms/README.md and README.md.
+"""Prints docs/algorithms: a page for each algorithm, when.md; and the tables of docs/algorithms/README.md and README.md.
 
 algorithm_pages.py --write ESPALIER ROOT   writes all of them
 algorithm_pages.py --large ESPALIER ROOT GRID   writes only the last part of when.md, from what `auto-grid 101` has printed into the file GRID
@@ -7,7 +7,8 @@ algorithm_pages.py --small ESPALIER ROOT AUTO_GRID   compares that part with wha
 algorithm_pages.py --check ESPALIER ROOT   compares them with what would be written now: a sample, or all with ESPALIER_WHOLE=1. That
                                            every algorithm has a page, and every page an algorithm, is always checked. Exit status 1
                                            if something differs.
-Every algorithm of `espalier list` needs its words in algorithms.toml; nothing else here names algorithms."""
+Every algorithm of `espalier list` needs its words in algorithms.toml; nothing else here names algorithms. Pictures are commands; pictures.py
+runs them."""
 import collections
 import concurrent.futures
 import csv
@@ -16,11 +17,11 @@ import pathlib
 import re
 import subprocess
 import sys
-import textwrap
 import tomllib
 
 import algorithm_facts as facts
-from algorithm_facts import SETTINGS, Wrong, size_text, time_text
+from algorithm_facts import SETTINGS, Wrong, time_text
+from pages import count_text, differences, markdown, size_text, wrapped
 
 WORDS = pathlib.Path(__file__).with_name("algorithms.toml")
 KEYS = {"what", "from", "source", "limits", "picture", "topology", "options", "sizes"}
@@ -31,9 +32,9 @@ PLACE = re.compile(r"\b(sections?|theorems?|lemma|Figs?\.|equation|formula) \d")
 BEGIN = "<!-- algorithms: printed by tests/docs/algorithm_pages.py --write -->"
 END = "<!-- end of algorithms -->"
 ORDERED = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")  # that combine
-MAX_PICTURE_BYTES = 40_000
 MAX_STEPS, MAX_NODES = 3, 8  # of a table of messages
 PAGE_STRIDE, RANKING_STRIDE = 8, 13  # of a sample
+PLOT = re.compile(r"^(Picture: (\S+) on (\S+), time by size: .*)$", re.M)
 WHERE_WON = re.compile(r"\[([\w-]+)\]\([\w-]+\.md\) ([^;|]+)")
 
 CONTENTION = {"none": "no guarantee", "slot": "SLOT", "async": "ASYNC"}
@@ -69,13 +70,6 @@ def listed(names):
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
 
 
-def wrapped(text, first="", others=""):
-    """Lines of at most 140 columns; code and links stay whole."""
-    whole = re.sub(r"`[^`]*`|\[[^\]]*\]\([^)]*\)", lambda code: code.group().replace(" ", "\0"), " ".join(text.split()))
-    return textwrap.fill(whole, 140, initial_indent=first, subsequent_indent=others, break_long_words=False,
-                         break_on_hyphens=False).replace("\0", " ")
-
-
 def by_collective(facts_by_collective):
     """"broadcast and reduce: fact.", for each fact."""
     found = {}
@@ -86,14 +80,6 @@ def by_collective(facts_by_collective):
 
 def link(algorithm):
     return f"[{algorithm}]({algorithm}.md)"
-
-
-def cell(text):
-    return text.replace("|", "\\|")
-
-
-def table(head, rows):
-    return "\n".join([f"| {' | '.join(head)} |", "|" + " --- |" * len(head), *(f"| {' | '.join(map(cell, row))} |" for row in rows)]) + "\n"
 
 
 def range_text(first, last):
@@ -206,17 +192,14 @@ class Pages:
     def pairs(self):
         return [(setting, collective) for collective in self.collectives for setting in SETTINGS if setting.serves(collective)]
 
-    def rank(self, pairs, plots):
-        """{pair: (sizes, plot)}"""
-        def one(pair):
-            setting, collective = pair
-            return self.espalier.ranking(setting, collective, plot=plots and setting.plot != "" and collective != "barrier")
-        return dict(zip(pairs, in_parallel(one, pairs)))
+    def rank(self, pairs):
+        """{pair: sizes of `explain`}"""
+        return dict(zip(pairs, in_parallel(lambda pair: self.espalier.ranking(*pair), pairs)))
 
     def never_text(self, collective, algorithm, rankings):
         """How near an algorithm that is never taken comes to the fastest."""
         near = None
-        for (setting, ranked), (sizes, _) in rankings.items():
+        for (setting, ranked), sizes in rankings.items():
             for size in sizes if ranked == collective else ():
                 for one in size["ranking"]:
                     if one["algorithm"] == algorithm and (near is None or one["times_best"] < near[0]):
@@ -234,21 +217,22 @@ class Pages:
         text = "# When each algorithm wins\n\n" + "\n\n".join(map(wrapped, WHEN_HEAD)) + "\n"
         for collective in self.collectives:
             where = {}
-            for (setting, ranked), (sizes, _) in rankings.items():
+            for (setting, ranked), sizes in rankings.items():
                 if ranked == collective:
                     where.setdefault(winners_text(sizes), []).append(setting.name)
             rows = [("; ".join(names), won) for won, names in where.items()]
-            text += f"\n## {collective}\n\n" + table(("where", "the fastest"), rows)
+            text += f"\n## {collective}\n\n" + markdown(("where", "the fastest"), rows)
             taken = {found[0] for _, won in rows for found in WHERE_WON.findall(won)}
             never = [entry["algorithm"] for entry in self.entries if entry["collective"] == collective
                      and entry["algorithm"] not in taken]
             if never:
-                text += "\n" + table(("never taken", "nearest"),
+                text += "\n" + markdown(("never taken", "nearest"),
                                      [(link(name), self.never_text(collective, name, rankings)) for name in never])
-            for (setting, ranked), (_, plot) in rankings.items():
-                if plot and ranked == collective:
-                    text += f"\n![{collective} on {setting.topology}](pictures/{plot_name(setting, collective)})\n"
+            text += "".join(f"\n{line}\n" for line in self.plots(collective))
         return text + self.kept_large()
+
+    def plots(self, collective):
+        return [setting.plot_command(collective) for setting in SETTINGS if setting.plot and collective != "barrier"]
 
     def large(self, lines):
         """The last part of when.md, and {(collective, algorithm): (cells, the first of them)}, from the lines of auto_grid.cc."""
@@ -268,7 +252,7 @@ class Pages:
                 rows.append((*key, f"{taken[key]} of {cells[key[0]]}", first.get(key, "")))
         head = LARGE_HEAD[0].format(command="build/tests/docs/auto-grid 101 examples/topologies", cells=f"{sum(cells.values()):,}",
                                     topologies=len(topologies))
-        text = f"\n{LARGE}\n\n{wrapped(head)}\n\n{LARGE_HEAD[1]}\n\n" + table(("collective", "algorithm", "taken", "first"), rows)
+        text = f"\n{LARGE}\n\n{wrapped(head)}\n\n{LARGE_HEAD[1]}\n\n" + markdown(("collective", "algorithm", "taken", "first"), rows)
         return text, {key: (taken[key], first[key]) for key in taken}
 
     def kept_large(self):
@@ -295,20 +279,15 @@ class Pages:
 
     def picture(self, name):
         topology, collective, options = self.example(name)
-        file = f"picture-{name}.esp"
-        if refusal := self.espalier.compile(file, topology, collective, name, options):
-            raise Wrong(f"{collective} by {name} on {topology}: {refusal}")
-        view = self.words[name].get("picture", "trees")
-        svg = self.espalier.picture(file, view)
-        if len(svg) > MAX_PICTURE_BYTES:
-            raise Wrong(f"the picture of {name} on {topology} has {len(svg)} bytes, above {MAX_PICTURE_BYTES}; expected a smaller "
-                        f"`topology` or another `picture` in tests/docs/algorithms.toml")
-        command = (f"espalier compile --topology {topology} --collective {collective} --algorithm {name}"
-                   f"{' ' + options if options else ''} -o a.esp && espalier draw a.esp --svg {name}.svg --show {view}")
-        return svg, command
+        return (f"Picture: {collective} by {name} on {topology}: `espalier compile --topology {topology} --collective {collective} "
+                f"--algorithm {name}{' ' + options if options else ''} -o a.esp && espalier draw a.esp --svg {name}.svg "
+                f"--show {self.words[name].get('picture', 'trees')}`\n")
 
     def period_text(self, name):
         file = f"picture-{name}.esp"
+        topology, collective, options = self.example(name)
+        if refusal := self.espalier.compile(file, topology, collective, name, options):
+            raise Wrong(f"{collective} by {name} on {topology}: {refusal}")
         small = self.espalier.show(file, facts.WINDOW_BLOCKS)
         larger = small
         if small.facts["cuts_messages"]:
@@ -318,7 +297,7 @@ class Pages:
         for phase, first, length, repeats in phases:
             shown = min(length, MAX_STEPS)
             of = f"Phase {phase + 1}: " if len(phases) > 1 else ""
-            whole = facts.counted(length, "step")
+            whole = count_text(length, "step")
             if repeats:
                 whole = f"{'one' if of else 'One'} period of {whole}, N = {small.facts['blocks']}"
             cells = {}
@@ -334,7 +313,7 @@ class Pages:
             notes = [f"the first {count}" + noun for count, of_all, noun in ((shown, length, ""), (MAX_NODES, len(rows), f" of {len(rows)} nodes"))
                      if count < of_all]
             text += f"\n{of}{whole}{'; ' * bool(notes)}{', '.join(notes)}.\n\n"
-            text += table(("rank", *(f"step {step}" for step in range(first, first + shown))), rows[:MAX_NODES])
+            text += markdown(("rank", *(f"step {step}" for step in range(first, first + shown))), rows[:MAX_NODES])
         return text
 
     def steps_text(self, name):
@@ -354,7 +333,7 @@ class Pages:
                 if topology == sizes[1]:
                     schedules[entry["collective"]] = self.espalier.show(file, facts.WINDOW_BLOCKS)
             rows.append((entry["collective"], entry["summary"].partition(": ")[2] or entry["summary"], *cells))
-        text = table(("collective", "steps", *(f"`{topology}`" for topology in sizes)), rows)
+        text = markdown(("collective", "steps", *(f"`{topology}`" for topology in sizes)), rows)
         return text + ("\n" + "\n".join(refusals) + "\n" if refusals else ""), schedules
 
     def cost_text(self, name, schedules):
@@ -366,7 +345,7 @@ class Pages:
                 continue
             cells = [facts.cost_text(schedules[collective], collective)]
             sizes = {size["bytes"]: size["ranking"][0] for size in
-                     self.espalier.ranking(facts.Setting(topology), collective, name, facts.PRINTED_SIZES)[0]}
+                     self.espalier.ranking(facts.Setting(topology), collective, name, facts.PRINTED_SIZES)}
             for size in facts.PRINTED_SIZES:
                 one = sizes.get(0 if collective == "barrier" else size)
                 if one is None or (collective == "barrier" and size > facts.PRINTED_SIZES[0]):
@@ -378,7 +357,7 @@ class Pages:
                     chosen.append(f"N = {one['blocks']}")
                 cells.append(time_text(one["predicted_ps"]) + (f" ({', '.join(chosen)})" if chosen else ""))
             rows.append((collective, *cells))
-        return f"On `{topology}`:\n\n" + table(("collective", "cost", *map(size_text, facts.PRINTED_SIZES)), rows)
+        return f"On `{topology}`:\n\n" + markdown(("collective", "cost", *map(size_text, facts.PRINTED_SIZES)), rows)
 
     def wins_text(self, name, when):
         ranges, rows, topologies = {}, {}, set()
@@ -393,12 +372,10 @@ class Pages:
             lines.setdefault(collective, []).append(f"{sizes} on {', '.join(where)}")
         lines = [f"{collective}: {'; '.join(found)}" for collective, found in lines.items()]
         lines += [f"{collective}: never; {nearest}" for collective, algorithm, nearest in never(when) if algorithm == name]
-        text = "".join(wrapped(line, "- ", "  ") + "\n" for line in lines)
-        for collective, plots in plots_of(when).items():
-            best = [plot for plot in plots if (collective, f"`{plot_topology(plot)}`") in topologies]
-            if best:
-                text += f"\n![{collective}, time by size](pictures/{best[0]})\n"
-                break
+        text = "".join(wrapped(f"- {line}") + "\n" for line in lines)
+        for line, collective, topology in PLOT.findall(when):
+            if (collective, f"`{topology}`") in topologies:
+                return f"{text}\n{line}\n"
         return text
 
     def limits_text(self, name, schedules):
@@ -424,7 +401,7 @@ class Pages:
         takes = [(entry, f"takes {listed([f'`{one}`' for one in entry['parameters']])}") for entry in entries if entry["parameters"]]
         lines += by_collective((entry["collective"], text + (f" up to {entry['max_run_length']}" if entry["max_run_length"] else ""))
                                for entry, text in takes)
-        return "".join(wrapped(line, "- ", "  ") + "\n" for line in lines + self.words[name].get("limits", []))
+        return "".join(wrapped(f"- {line}") + "\n" for line in lines + self.words[name].get("limits", []))
 
     def operator_limits(self, entries):
         for entry in entries:
@@ -467,7 +444,7 @@ class Pages:
             source = self.sources.get((name, entry["collective"]), self.sources.get((name, "collective")))
             if source is None:
                 raise Wrong(f"no file of collectives/algorithms and collectives/search has a row for {entry['collective']} by {name}")
-            functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; `{source}`", "", "  ") + "\n")
+            functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; `{source}`") + "\n")
         more = self.words[name].get("source", "")
         return "".join(functions) + (f"\n{wrapped(more)}\n" if more else "")
 
@@ -477,24 +454,23 @@ class Pages:
         head = (f"Written by `tests/docs/algorithm_pages.py --write` from `tests/docs/algorithms.toml`. For {collectives}. "
                 f"[README.md](README.md#reading-a-page) explains the tables.")
         return {"head": f"# {name}\n\n{wrapped(head)}\n\n## What it does\n\n{wrapped(self.words[name]['what'].strip())}\n",
+                "picture": self.picture(name),
                 "wins": f"## When it wins\n\n{self.wins_text(name, when)}",
                 "source": f"## Source\n\n{self.source_text(name)}"}
 
     def page(self, name, when):
         """{file: text} of one algorithm."""
-        svg, command = self.picture(name)
         steps, schedules = self.steps_text(name)
-        topology, collective, _ = self.example(name)
         parts = self.cheap_parts(name, when)
         own = "Runs have the algorithm's own length, `--run-length own`.\n\n" if own_run_length(self.entries_of(name)[0]) else ""
-        text = (f"{parts['head']}\n![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
+        text = (f"{parts['head']}\n{parts['picture']}\n"
                 f"Messages:\n{self.period_text(name)}\n"
                 f"## Steps\n\n{own}{steps}\n"
                 f"## Cost\n\n{self.cost_text(name, schedules)}\n"
                 f"{parts['wins']}\n"
                 f"## Limits\n\n{self.limits_text(name, schedules)}\n"
                 f"{parts['source']}")
-        return {f"docs/algorithms/{name}.md": text, f"docs/algorithms/pictures/{name}.svg": svg}
+        return {f"docs/algorithms/{name}.md": text}
 
     # --- the indices ---
 
@@ -512,7 +488,7 @@ class Pages:
                     needs.append(f"takes {listed([f'`{one}`' for one in entry['parameters']])}")
                 needs += ["searched"] if entry["searched"] else []
                 rows.append((link(entry["algorithm"]), entry["summary"], "; ".join(needs)))
-            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", "needs"), rows)
+            text += f"\n### {collective}\n\n" + markdown(("algorithm", "how it works, and its steps", "needs"), rows)
         return text.lstrip("\n")
 
     def readme_table(self, when):
@@ -523,7 +499,7 @@ class Pages:
             rows.append((f"[{collective}](docs/algorithms/README.md#{collective})",
                          ", ".join(f"[{name}](docs/algorithms/{name}.md)" for name in names),
                          f"[when](docs/algorithms/when.md#{collective})"))
-        return table(("collective", "the fastest algorithms on 16 ranks", "which where"), rows)
+        return markdown(("collective", "the fastest algorithms on 16 ranks", "which where"), rows)
 
 
 def own_run_length(entry):
@@ -554,22 +530,6 @@ def sections(when):
         yield collective, re.findall(r"^\| (?!where|never|---)(.+?) \| (.+) \|$", text, re.M)
 
 
-def plots_of(when):
-    found = {}
-    for section in re.split(r"^## ", when, flags=re.M)[1:]:
-        found[section.partition("\n")[0]] = re.findall(r"\(pictures/([\w-]+\.svg)\)", section)
-    return found
-
-
-def plot_name(setting, collective):
-    return f"time-{collective}-{setting.plot}.svg"
-
-
-def plot_topology(plot):
-    family = plot.removesuffix(".svg").rpartition("-")[2]
-    return next(setting.topology for setting in SETTINGS if setting.plot == family)
-
-
 def family_of(where):
     return next((setting.plot for setting in SETTINGS if setting.plot and setting.name == where), None)
 
@@ -598,12 +558,8 @@ def with_first_table(path, printed):
 
 def written_now(pages):
     """{file: text} of all that is printed."""
-    rankings = pages.rank(pages.pairs(), True)
-    when = pages.when(rankings)
+    when = pages.when(pages.rank(pages.pairs()))
     files = {"docs/algorithms/when.md": when}
-    for (setting, collective), (_, plot) in rankings.items():
-        if plot:
-            files[f"docs/algorithms/pictures/{plot_name(setting, collective)}"] = plot
     for page in in_parallel(lambda name: pages.page(name, when), pages.names):
         files.update(page)
     return files | indices(pages, when)
@@ -618,14 +574,10 @@ def sampled_pairs(pages):
     return pages.pairs()[::RANKING_STRIDE]
 
 
-def sampled_names(pages):
-    return pages.names[::PAGE_STRIDE]
-
-
 def check_rows(rankings, when):
     """Whether when.md has the rows of these rankings."""
     rows = dict(sections(when))
-    for (setting, collective), (sizes, _) in rankings.items():
+    for (setting, collective), sizes in rankings.items():
         won = winners_text(sizes)
         if not any(setting.name in where.split("; ") and text == won for where, text in rows.get(collective, ())):
             raise Wrong(f"docs/algorithms/when.md: not below {collective}: {setting.name}: {won}; --write prints it anew")
@@ -634,47 +586,33 @@ def check_rows(rankings, when):
 def sampled(pages):
     """{file: text} of some pages and of the indices, from when.md as it is; checks some of its rows."""
     when = (pages.folder / "when.md").read_text()
-    check_rows(pages.rank(sampled_pairs(pages), False), when)
+    if [line for line, *_ in PLOT.findall(when)] != [line for collective in pages.collectives for line in pages.plots(collective)]:
+        raise Wrong("docs/algorithms/when.md: the lines of pictures are not as printed; --write prints them anew")
     for name in pages.names:
         text = (pages.folder / f"{name}.md").read_text()
         for part, printed in pages.cheap_parts(name, when).items():
             if printed not in text:
                 raise Wrong(f"docs/algorithms/{name}.md: the part '{part}' is not as printed; --write prints it anew")
+    check_rows(pages.rank(sampled_pairs(pages)), when)
     files = indices(pages, when)
-    for page in in_parallel(lambda name: pages.page(name, when), sampled_names(pages)):
+    for page in in_parallel(lambda name: pages.page(name, when), pages.names[::PAGE_STRIDE]):
         files.update(page)
     return files
 
 
 def difference(pages, files):
-    """A line for each file that is not as printed."""
+    """Lines that say which files are not as printed."""
     for name, text in files.items():
         path = pages.root / name
-        if not path.exists():
-            yield f"{name}: there is no such file"
-            continue
-        kept = path.read_text()
-        if kept == text:
-            continue
-        for number, (now, old) in enumerate(zip(text.splitlines() + [""], kept.splitlines() + [""]), 1):
-            if now != old:
-                yield f"{name}, line {number}: printed now: {now}\n  the file has: {old}"
-                break
-        else:
-            yield f"{name}: the file ends otherwise"
+        yield from differences(name, path.read_text() if path.exists() else "", text)
 
 
 def strays(pages):
-    """Pages and pictures that belong to no algorithm, and algorithms without a page."""
+    """Pages that belong to no algorithm, and algorithms without a page."""
     expected = {f"{name}.md" for name in pages.names} | {"README.md", "when.md"}
     there = {path.name for path in pages.folder.glob("*.md")}
     yield from (f"docs/algorithms/{name}: the algorithm has no page" for name in sorted(expected - there))
     yield from (f"docs/algorithms/{name}: no algorithm has this name" for name in sorted(there - expected))
-    pictures = {f"{name}.svg" for name in pages.names}
-    pictures |= {plot_name(setting, collective) for setting, collective in pages.pairs() if setting.plot and collective != "barrier"}
-    there = {path.name for path in (pages.folder / "pictures").glob("*")}
-    yield from (f"docs/algorithms/pictures/{name}: no page shows it" for name in sorted(there - pictures))
-    yield from (f"docs/algorithms/pictures/{name}: there is no such file" for name in sorted(pictures - there))
 
 
 def write_large(pages, lines):
@@ -704,7 +642,6 @@ def main(mode, program, root, grid=None):
         print("\n".join(bad) or "the small grid is as the large one")
         return 1 if bad else 0
     if mode == "--write":
-        (pages.folder / "pictures").mkdir(parents=True, exist_ok=True)
         files = written_now(pages)
         for name, text in files.items():
             (pages.root / name).write_text(text)

@@ -68,10 +68,8 @@ class Changes(unittest.TestCase):
     def test_strays(self):
         self.assertEqual(list(algorithm_pages.strays(self.pages)), [])
         (self.folder / "chain.md").rename(self.folder / "chains.md")
-        (self.folder / "pictures/chain.svg").rename(self.folder / "pictures/chains.svg")
         found = "\n".join(algorithm_pages.strays(self.pages))
-        for words in ("algorithms/chain.md: the algorithm has no page", "algorithms/chains.md: no algorithm", "chain.svg: there is no",
-                      "chains.svg: no page"):
+        for words in ("algorithms/chain.md: the algorithm has no page", "algorithms/chains.md: no algorithm"):
             self.assertIn(words, found)
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             self.assertEqual(algorithm_pages.main("--check", PROGRAM, self.root), 1)
@@ -80,15 +78,21 @@ class Changes(unittest.TestCase):
     def test_rows(self):
         when = (self.folder / "when.md").read_text()
         self.assertEqual(list(algorithm_pages.difference(self.pages, algorithm_pages.indices(self.pages, when))), [])
-        name = algorithm_pages.sampled_names(self.pages)[0]
+        name = self.pages.names[0]
         self.change(self.folder / f"{name}.md", "\n## Cost\n", "\n## Costs\n")
-        self.assertIn(f"{name}.md, line", "\n".join(algorithm_pages.difference(self.pages, self.pages.page(name, when))))
+        self.assertIn(f"{name}.md (-)", "\n".join(algorithm_pages.difference(self.pages, self.pages.page(name, when))))
         self.change(self.root / "README.md", "| [broadcast](", "| [[broadcast](")
-        self.assertIn("README.md, line", "\n".join(algorithm_pages.difference(self.pages, algorithm_pages.indices(self.pages, when))))
+        self.assertIn("README.md (-)", "\n".join(algorithm_pages.difference(self.pages, algorithm_pages.indices(self.pages, when))))
+
+    def test_pictures(self):
+        for name, expected in (("chain.md", "chain.md: the part 'picture'"), ("when.md", "when.md: the lines of pictures")):
+            self.change(self.folder / name, ".svg", "-.svg")
+            with self.assertRaisesRegex(facts.Wrong, expected):
+                algorithm_pages.sampled(self.pages)
 
     def test_rankings(self):
         pair = next(pair for pair in algorithm_pages.sampled_pairs(self.pages) if pair[0].topology == "complete:16")
-        rankings = self.pages.rank([pair], False)
+        rankings = self.pages.rank([pair])
         algorithm_pages.check_rows(rankings, (self.folder / "when.md").read_text())
         section = (self.folder / "when.md").read_text().partition(f"\n## {pair[1]}\n")[2]
         row = next(line for line in section.splitlines() if pair[0].name in line)

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """links_test.py ROOT: each relative link and picture of every page leads to a file that exists, and its #anchor to a heading of it; each
 page of docs/ is linked from docs/README.md or from the index of its folder; the table of folders in CONTRIBUTING.md has each folder with
-sources."""
+sources; SVGs are in docs/pictures only, and a page shows each."""
 import pathlib
 import re
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "gates"))
+import tree
 
 root = pathlib.Path(sys.argv[1]).resolve()
 
@@ -27,13 +30,6 @@ def links(page):
     return re.findall(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)", without_code(page.read_text()))
 
 
-def pages():
-    for path in sorted(root.rglob("*.md")):
-        first = path.relative_to(root).parts[0]
-        if not first.startswith((".", "build")) and first != "subprojects":
-            yield path
-
-
 def folders():
     """Top folders with a meson.build; of those whose sources are one level down, the folders there."""
     for path in sorted(root.glob("*/meson.build")):
@@ -44,7 +40,8 @@ def folders():
 
 
 bad, count, linked = [], 0, {}
-for page in pages():
+pages = [root / name for name in tree.files(root, ".md") if not name.startswith("subprojects/")]
+for page in pages:
     name = page.relative_to(root)
     linked[name] = set()
     for link in links(page):
@@ -59,7 +56,7 @@ for page in pages():
         linked[name].add(target)
         if anchor and target.suffix == ".md" and anchor not in anchors(target):
             bad.append(f"{name}: no such heading: {link}")
-for page in pages():
+for page in pages:
     name = page.relative_to(root)
     if name.parts[0] != "docs" or name == pathlib.Path("docs/README.md"):
         continue
@@ -68,6 +65,9 @@ for page in pages():
         index = page.parent.parent / "README.md"
     if page not in linked.get(index.relative_to(root), set()):
         bad.append(f"{name} is not linked from {index.relative_to(root)}")
+for name in tree.files(root, ".svg"):
+    if not name.startswith("docs/pictures/") or root / name not in set().union(*linked.values()):
+        bad.append(f"{name}: expected only pictures in docs/pictures that a page shows; pages give the commands of others")
 table = (root / "CONTRIBUTING.md").read_text().partition("## Where things are")[2].partition("\n##")[0]
 bad += [f"CONTRIBUTING.md: the table of folders lacks {name}" for name in folders() if f"| `{name}` |" not in table]
 bad += [f"CONTRIBUTING.md: no such folder: {name}" for name in re.findall(r"^\| `([^`]+/)` \|", table, re.M) if not (root / name).is_dir()]

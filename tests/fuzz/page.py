@@ -11,6 +11,9 @@ import sys
 import tarfile
 import tomllib
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from pages import markdown
+
 HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = ("executions", "per second", "edges", "features", "last new edge after", "ran for")
 HEAD = """# Fuzzing
@@ -60,21 +63,16 @@ def row(results):
             str(results["features"]), str(results["last_edge_s"]), str(seconds)]
 
 
-def table(head, right, rows):
-    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---:" if name in right else "---" for name in head) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(cells) + " |" for cells in rows]) + "\n"
-
-
 def render(page, results):
     """Returns the page. page: its text before. results: of campaigns, by target."""
     rows, inputs = kept_rows(page), archives()
     rows.update({name: row(each) for name, each in results.items()})
     shown = [[f"`{name}`", *rows.get(name, ["not run"] * len(COLUMNS)), str(len(names))] for name, names in inputs.items()]
-    targets = table(("target", *COLUMNS, "inputs kept"), (*COLUMNS, "inputs kept"), shown)
+    targets = markdown(("target", *COLUMNS, "inputs kept"), shown, (*COLUMNS, "inputs kept"))
     entries = tomllib.loads((HERE / "found.toml").read_text())["found"]
     found = [[f"`{each['target']}`", each["what"], ", ".join(f"`{name}`" for name in each["inputs"]), f"`{each['test']}`"]
              for each in entries]
-    return HEAD + targets + FOUND + table(("target", "what", "inputs", "test"), (), found)
+    return HEAD + targets + FOUND + markdown(("target", "what", "inputs", "test"), found)
 
 
 def main():

@@ -9,6 +9,7 @@ arrows.py ROOT --freestanding COMMANDS
 arrows.py ROOT --print        prints the table as docs/architecture.md shows it
 arrows.py ROOT --write        writes it there, between the two marks
 """
+import os
 import pathlib
 import re
 import sys
@@ -22,7 +23,7 @@ BEGIN = "<!-- arrows: printed by tests/gates/arrows.py --write -->"
 END = "<!-- end of arrows -->"
 PUBLIC = "include/espalier/"
 INTERNAL = "internal/"  # in PUBLIC: headers that public ones include
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)')
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>|(\w+))')
 TEST_FOLDERS = {"conformance", "simulated", "testing"}
 # The standard headers without heap, exceptions, files, threads or locales.
 FREESTANDING = set("""algorithm array atomic bit cfloat climits cmath compare concepts cstdarg cstddef cstdint cstring functional
@@ -73,13 +74,13 @@ def includes(root, file):
     for number, line in enumerate(tree.read(root, file).splitlines(), 1):
         match = INCLUDE.match(line)
         if match:
-            name = match.group(1) or match.group(2)
-            yield number, name, match.group(1) is not None or name.startswith("espalier/")
+            name = match.group(1) or match.group(2) or match.group(3)
+            yield number, name, match.group(2) is None or name.startswith("espalier/")
 
 
 def resolve(file, name, present):
     """Returns the tree's file that `#include "name"` in `file` means; for a header that the build makes, a name in its folder."""
-    beside = str(pathlib.PurePath(file).parent / name)
+    beside = os.path.normpath(pathlib.PurePath(file).parent / name)
     for candidate in (beside, name, PUBLIC + name.removeprefix("espalier/")):  # internal/ is part of the name
         for source in (candidate, candidate + ".in"):  # the build makes a header of its .in
             if source in present:
@@ -143,6 +144,8 @@ def check_arrows(root):
             continue
         for number, name, quoted in includes(root, file):
             target = resolve(file, name, present) if quoted else None
+            if quoted and name.isidentifier():
+                findings.append(f"{file}:{number}: includes the macro {name}, which this gate cannot follow")
             if target is None:
                 continue  # a library's header, or made by the build from this folder's files
             arrows += 1

@@ -27,7 +27,7 @@ KINDS = ("function", "type", "enum", "enumerator", "constant")
 
 
 def installed_headers(root):
-    return [file for file in tree.files(root, ".h") if file.startswith(PUBLIC)]
+    return [file for file in tree.files(root, ".h") if file.startswith("include/")]
 
 
 def public_headers(root):

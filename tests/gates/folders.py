@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Gate: no folder has more than 40 files of sources (C++, C, Python, shell, JavaScript, Fortran) directly in it.
+"""Gate: no folder has more than 40 files of sources (C++, C, Python, shell, JavaScript, Fortran) directly in it, and each language has one
+suffix, which the gates read.
 
 folders.py ROOT            prints the lines of sources, those of tests, and the assertions of each top folder; exit status 1 if a folder has
                            more than MAX_FILES
@@ -20,6 +21,7 @@ import tree
 
 MAX_FILES = 40
 SOURCES = (".h", ".cc", ".c", ".py", ".sh", ".js", ".F90")
+OTHERS = (".hh", ".hpp", ".hxx", ".inc", ".ipp", ".cpp", ".cxx", ".C", ".ksh", ".mjs", ".cjs", ".ts", ".jsx", ".f", ".f90", ".f95", ".f03", ".f08", ".F")
 ASSERTION = re.compile(r"(?<!define )\bESPALIER_ASSERT\(")
 
 
@@ -65,7 +67,8 @@ def main(root, table=None, since=None):
     for folder, row in (*sorted(sums.items()), ("all", [sum(row[k] for row in sums.values()) for k in range(3)])):
         print(f"{folder:16} {row[0]:8,} {row[1]:8,} {row[2]:10,}")
     return tree.report([f"{folder}: {number} files, at most {MAX_FILES} are allowed" for folder, number in sorted(count.items())
-                        if number > MAX_FILES], "give what belongs together a folder of its own")
+                        if number > MAX_FILES] +
+                       [f"{file}: no gate reads this suffix; expected one of {' '.join(SOURCES)}" for file in tree.files(root, *OTHERS)], "give what belongs together a folder of its own")
 
 
 if __name__ == "__main__":

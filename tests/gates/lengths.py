@@ -4,34 +4,37 @@ Fortran.
 
 lengths.py ROOT            prints "file:line: name has N lines" for each longer one; exit status 1 if there is any
 lengths.py ROOT --table N  prints the N longest functions
+
+Universal Ctags reads C++ and C; it knows no ends in the other languages, and Python reads itself. In the rest a function ends at the column
+where it begins.
 """
 import ast
+import json
 import pathlib
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import tree
 
 LIMIT = 70
-# Where a function begins and ends in languages whose functions end at the column where they begin.
-SHELL = (re.compile(r"( *)(?:function +)?((?<=function )[\w-]+(?= *[({])|[\w-]+(?= *\()) *(?:\(\) *)?[{(](?: *#.*)?$"),
-         lambda indent, name: (indent + "}", indent + ")"))
-JAVASCRIPT = (re.compile(r"( *)(?:export )?(?:default )?(?:async )?function\*? (\w+)\("), lambda indent, name: indent + "}")
-ARROW = (re.compile(r"( *)(?:const |let |var )?([\w.]+)(?: =|:) (?:async )?(?:function\*? ?\w*\(.*|(?:\(.*\)|\w+) => )\{$"),
-         lambda indent, name: indent + "}")
-METHOD = (re.compile(r"( +)(?!if\b|for\b|while\b|switch\b|catch\b)(?:(?:static|async|get|set) )*\*?(\w+)\(.*\) \{$"),
-          lambda indent, name: indent + "}")
+# How a function begins, and the pattern of its end below its own indent.
+SHELL = (re.compile(r"( *)(?:function +([\w-]+)(?: *\(\))?|([\w-]+) *\(\)) *(?:[{(] *)?(?:#.*)?$"), r"[})]")
+JAVASCRIPT = (re.compile(r"( *)(?!(?:if|for|while|switch|catch|do|else|try|class)\b)([^/*\s}].*(?:=>|\)) )\{$"), r"\}")
 FORTRAN = (re.compile(r"( *)(?!end\b)(?:[\w()*=]+ +)*(?:subroutine|program|function) +(\w+)", re.I),
-           lambda indent, name: (f"{indent}end ", f"{indent}contains"))
+           r"(?:end *(?:(?:subroutine|program|function)\b.*)?$|contains\b)")
 
 
-def in_braces(text):
-    """Yields (name, first line, last line) of the functions of C++ and C."""
-    found, _, _ = tree.tokens(text)
-    for item in tree.declarations(found):
-        if item.kind == "function" and item.body:
-            yield "::".join((*item.scope, item.name)), item.line, item.last
+def by_ctags(root):
+    """Yields (lines, file, line, name) of the functions of C++ and C, lambdas and macros too."""
+    files = tree.files(root, ".h", ".cc", ".c", ".h.in")
+    command = ["ctags", "-L", "-", "--languages=C,C++", "--map-C=-.h", "--map-C++=+.h", "--kinds-C=fd", "--kinds-C++=fd", "--fields=+ne",
+               "--extras=+{anonymous}", "--output-format=json", "-o", "-"]
+    printed = subprocess.run(command, cwd=root, input="\n".join(files), stdout=subprocess.PIPE, text=True, check=True).stdout
+    for tag in map(json.loads, printed.splitlines()):
+        name = tag["name"] if "scope" not in tag else f"{tag['scope']}::{tag['name']}"
+        yield tag.get("end", tag["line"]) - tag["line"] + 1, tag["path"], tag["line"], name
 
 
 def python(text):
@@ -40,28 +43,29 @@ def python(text):
             yield node.name, node.lineno, node.end_lineno
 
 
-def by_columns(*kinds):
-    """Returns a reader of functions that begin as a kind says, and end at the same column."""
+def by_columns(kind):
+    """Returns a reader of functions that begin as the kind says, and end at the same column."""
+    begins, ends = kind
+
     def read(text):
         lines = text.splitlines()
         for first, line in enumerate(lines):
-            for begins, ends in kinds:
-                head = begins.match(line)
-                # A function on one line has no line of its own that ends it.
-                if not head or line.rstrip().endswith(("}", "};")):
-                    continue
-                end = ends(*head.groups())
-                last = next((k for k in range(first + 1, len(lines)) if lines[k].lower().startswith(end)), len(lines) - 1)
-                yield head.group(2), first + 1, last + 1
+            head = begins.match(line)
+            if not head:
+                continue
+            end = re.compile(head.group(1) + ends, re.I)
+            last = next((k for k in range(first + 1, len(lines)) if end.match(lines[k])), len(lines) - 1)
+            yield next(filter(None, head.groups()[1:])).strip(), first + 1, last + 1
     return read
 
 
-READERS = {".h": in_braces, ".cc": in_braces, ".c": in_braces, ".py": python, ".sh": by_columns(SHELL),
-           ".bash": by_columns(SHELL), ".js": by_columns(JAVASCRIPT, ARROW, METHOD), ".F90": by_columns(FORTRAN)}
+READERS = {".py": python, ".sh": by_columns(SHELL), ".bash": by_columns(SHELL), ".js": by_columns(JAVASCRIPT),
+           ".html": by_columns(JAVASCRIPT), ".F90": by_columns(FORTRAN)}
 
 
 def functions(root):
     """Yields (lines, file, line, name) of every function with a body."""
+    yield from by_ctags(root)
     for file in tree.files(root, *READERS):
         for name, first, last in READERS[pathlib.PurePath(file).suffix](tree.read(root, file)):
             yield last - first + 1, file, first, name

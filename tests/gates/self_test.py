@@ -130,6 +130,13 @@ class Lengths(GateTest):
     def test_every_language(self):
         longer = {
             "a.c": self.body(71),
+            "a.cc": "template <typename T = int>\n" + self.body(71),
+            "b.cc": "const auto f = [] {\n" + "  go();\n" * 69 + "};\n",
+            "c.cc": "class A {\n  friend int f(A a) {\n" + "    go();\n" * 69 + "  }\n};\n",
+            "d.cc": "int f() try {\n" + "  go();\n" * 68 + "} catch (...) {\n}\n",
+            "e.cc": "#define f() \\\n" + "  go(); \\\n" * 69 + "\n",
+            "d.sh": "f()\n{\n" + "  go\n" * 68 + "}\n",
+            "a.html": "<script>\nfunction f(x) {\n" + "  go();\n" * 69 + "}\n</script>\n",
             "a.py": "class A:\n    def f(self):\n" + "        go()\n" * 70,
             "a.sh": "f() { go; }\nf() {\n" + "  go\n" * 69 + "}\n",
             "b.sh": "function f {\n" + "  go\n" * 69 + "}\n",
@@ -148,7 +155,7 @@ class Lengths(GateTest):
                 path = self.write(file, text)
                 status, printed = self.run_gate(lengths.main, self.root)
                 self.assertEqual(status, 1)
-                self.assertRegex(printed, rf"{file}:\d: (A::)?f has 71 lines")
+                self.assertRegex(printed, rf"{file}:\d: .*(f\b|__anon).* has 71 lines")
                 shorter = next(line for line in text.splitlines(keepends=True) if "go" in line and "{" not in line)
                 path.write_text(text.replace(shorter, "", 1))
                 self.assertEqual(self.run_gate(lengths.main, self.root)[0], 0)
@@ -179,6 +186,8 @@ class Folders(GateTest):
         status, text = self.run_gate(folders.main, self.root)
         self.assertEqual(status, 1)
         self.assertIn("a: 41 files, at most 40 are allowed", text)
+        self.write("b/x.hpp", "")
+        self.assertIn("b/x.hpp: no gate reads this suffix", self.run_gate(folders.main, self.root)[1])
 
     def test_growth(self):
         def commit():
@@ -402,6 +411,17 @@ class Arrows(GateTest):
         self.write("include/espalier/collectives/machine/machine.h", "")
         self.write("hal/up.h", "#include <espalier/collectives/machine/machine.h>\n")
         self.fails("hal/up.h:1: hal must not include collectives/machine")
+
+    def test_a_circle_of_relative_names(self):
+        self.good()
+        self.write("hal/a/b/one.h", '#include "../../c/two.h"\n')
+        self.write("hal/c/two.h", '#include "../a/b/one.h"\n')
+        self.fails('hal/c/two.h:1: includes "../a/b/one.h": of a circle of folders: hal/a/b, hal/c')
+
+    def test_a_macro_that_is_included(self):
+        self.good()
+        self.write("hal/up.h", "#include NEXT\n")
+        self.fails("hal/up.h:1: includes the macro NEXT")
 
     def test_an_arrow_up_among_public_headers(self):
         self.good()
@@ -631,7 +651,7 @@ class Words(GateTest):
             self.assertIn(piece, text)
 
     def test_counts(self):
-        self.write("docs/results/more.txt", "no page")
+        self.write("docs/results/more.json", "no page")
         status, text = self.run_gate(words.main, self.root)
         self.assertEqual(status, 0, text)
         lines = [line.split() for line in text.splitlines()[1:]]
@@ -639,6 +659,10 @@ class Words(GateTest):
                                  ["docs/results", "2", "10", "10", "0", "20"], ["all", "4", "20", "20", "0", "40"]])
         self.write("docs/c.md", "# Page\n" + 9 * "word ")
         self.assertEqual(self.run_gate(words.main, self.root, "1")[1], "    11 docs/c.md\n")
+
+    def test_other_pages(self):
+        self.write("docs/results/more.txt", "a page")
+        self.fails("docs/results/more.txt: pages are .md files")
 
     def test_what_people_wrote(self):
         self.assertEqual(words.written("# One two\n\n- three `four`\n\n    code\n    more\n\n```\n$ a\n```\n<!-- b -->\nfive\n"), 7)

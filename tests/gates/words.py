@@ -19,7 +19,8 @@ import tree
 MAX_WORDS = 150_000
 MAX_PRINTED = 6_000
 MAX_WRITTEN = 85_000
-ALL_PRINTED = ("docs/results", "docs/algorithms")
+ALL_PRINTED = ("docs/results/", "docs/algorithms/")
+OTHER_PAGES = (".txt", ".html", ".rst", ".adoc", ".tex", ".markdown", ".MD")
 WRITTEN_BY = re.compile(r"# .*\n\nWritten by `([^`\n]+)`")
 PART = re.compile(r"<!-- ([\w-]+): printed by (\S+).*-->\n(.*?)<!-- end of \1 -->", re.S)
 NOT_WRITTEN = re.compile(r"<!--.*?-->|^```.*?^```", re.M | re.S)
@@ -56,7 +57,7 @@ def look(root, page):
         if count(text) > MAX_PRINTED:
             findings.append(f"{page}:1: {count(text):,} words, a printed page has at most {MAX_PRINTED:,}")
         return count(text), 0, findings
-    if str(pathlib.PurePath(page).parent) in ALL_PRINTED and pathlib.PurePath(page).name != "README.md":
+    if page.startswith(ALL_PRINTED) and pathlib.PurePath(page).name != "README.md":
         return 0, written(text), [f"{page}:3: expected 'Written by `COMMAND`' below the title"]
     parts = PART.findall(text)
     findings = [f"{page}: the part {name} is printed by '{program}', which is no program of this tree"
@@ -83,6 +84,7 @@ def main(root, table=None):
             print(f"{by_people:6,} {page}")
         return 0
     findings = [finding for _, _, found in looked.values() for finding in found] + ([] if looked else ["docs/: there is no page"])
+    findings += [f"{file}: pages are .md files, whose words are counted" for file in tree.files(root, *OTHER_PAGES) if file.startswith("docs/")]
     folders = {}
     for page, (printed, by_people, _) in looked.items():
         sums = folders.setdefault(str(pathlib.PurePath(page).parent), [0, 0, 0, 0])

@@ -39,16 +39,14 @@ def section(program, options, where):
     ran = subprocess.run([program, *options.split()], stdout=subprocess.PIPE, text=True)
     if ran.returncode != 0:
         sys.exit(f"{program} {options}: exit status {ran.returncode}\n{ran.stdout}")
-    lines = [f"## Schedules {where}", "", f"    build/tests/mutation/mutation {options}", "",
-             f"| {' | '.join(COLUMNS)} |", f"| --- |{5 * ' ---: |'}"]
-    for found in re.finditer(r"^(on .*?|all)  +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$", ran.stdout, re.MULTILINE):
-        lines.append(f"| {' | '.join([NAMES[found[1]], *found.groups()[1:]])} |")
-    assert lines[-1].startswith("| all |"), ran.stdout
-    return "\n".join(lines)
+    rows = re.findall(r"^(on .*?|all)  +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$", ran.stdout, re.MULTILINE)
+    assert rows[-1][0] == "all", ran.stdout
+    return (f"## Schedules {where}\n\n    build/tests/mutation/mutation {options}\n\n" +
+            pages.markdown(COLUMNS, [(NAMES[name], *numbers) for name, *numbers in rows], COLUMNS[1:]))
 
 
 def page(program):
-    return "\n\n".join([HEAD, *(section(program, *sample) for sample in SAMPLES)]) + "\n"
+    return "\n".join([HEAD + "\n", *(section(program, *sample) for sample in SAMPLES)])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -79,6 +80,7 @@ int run(const char* directory) {
   std::printf("%d items, %d wrong\n", items, wrong);
   if (directory != nullptr) {
     const std::string where = std::string(directory) + "/";
+    std::filesystem::create_directories(where);
     bool written = true;
     for (const auto& [name, contents] : record_of(chapters)) {
       written = write(where + name, contents) && written;

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Writes docs/results/papers.md, its plots and its record from what `papers` computes. All of the papers' numbers must be right.
+"""Writes docs/results/papers.md and its record from what `papers` computes. All of the papers' numbers must be right.
 
-page.py --write build/tests/papers/papers     writes the record (papers.csv, subjects.csv, pictures.csv), the plots and the page
+page.py --write build/tests/papers/papers     writes the record (papers.csv, subjects.csv, pictures.csv) and the page
 page.py --check build/tests/papers/papers     whether they are what would be written now; exit status 1 if not
 page.py --page                                writes the page from the record as it is
 """
+import hashlib
 import pathlib
 import re
 import subprocess
@@ -42,7 +43,9 @@ def compute(program):
         wrong = [line for line in ran.stdout.splitlines() if line.startswith("WRONG")]
         if wrong or ran.returncode != 0:
             sys.exit("\n".join([*wrong, f"{program}: exit status {ran.returncode}"]))
-        return {path.name: path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(folder).iterdir())}
+        found = {path.name: path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(folder).iterdir())}
+    rows = [{**row, "digest": hashlib.sha256(found.get(row["file"], "").encode()).hexdigest()[:16]} for row in pages.rows_of(found["pictures.csv"])]
+    return {**found, "pictures.csv": pages.csv_text(rows[0], rows)}
 
 
 def algorithms_text(algorithms):
@@ -88,7 +91,8 @@ def page(record):
         printed = [row for row in differs if row["printed"] != "-"]
         formulas = [row for row in differs if row["printed"] == "-" and row["formula"]]
         text += f"\n## {paper}: {title}\n\n"
-        text += "".join(f"![{picture['picture']}]({picture['file']})\n\n" for picture in pictures if picture["file"])
+        if lines := [f"- `{picture['file']}`: {picture['picture']}\n" for picture in pictures if picture["file"]]:
+            text += f"`build/tests/papers/papers --write build/docs/pictures` draws:\n\n{''.join(lines)}\n"
         subjects = [subject_row(subject) for subject in record["subjects.csv"] if subject["paper"] == paper and subject["algorithms"]]
         if subjects:
             text += pages.markdown(("subject", "what", "algorithms", "rows"), subjects) + "\n"

@@ -74,10 +74,6 @@ def sums_table(rows, name, code):
     return pages.markdown((name, *columns), [[f"{code}{value}{code}", *sums(of)] for value, of in grouped(rows, name).items()], columns)
 
 
-def size_text(size):
-    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} B"
-
-
 def page(rows):
     sizes = sorted({int(row["bytes"]) for row in rows} - {0})
     text = HEAD.format(whole=pages.whole_text({"tests/predict/choice.csv": len(rows)}, "build/tests/predict/choice >build/tests/predict/choice.csv",
@@ -87,7 +83,7 @@ def page(rows):
     for collective, of in grouped([row for row in rows if row["topology"] == SHOWN], "collective").items():
         by_size = {int(row["bytes"]): f"{row['taken']}, {row['simulated']}" for row in of}
         shown.append([collective, *(by_size.get(size, "") for size in sizes)] if 0 not in by_size else [collective, by_size[0], *[""] * (len(sizes) - 1)])
-    return text + THIRD.format(shown=SHOWN) + pages.markdown(("collective", *map(size_text, sizes)), shown)
+    return text + THIRD.format(shown=SHOWN) + pages.markdown(("collective", *map(pages.size_text, sizes)), shown)
 
 
 def check(program):

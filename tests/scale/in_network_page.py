@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 """What combining inside the network takes: steps by topology, and an allreduce next to the best direct one, by size.
 
-in_network_page.py --write ESPALIER LINE_PLOT FOLDER   writes FOLDER/in_network.md and its plot
-in_network_page.py --check ESPALIER LINE_PLOT FOLDER   compares them with what would be written now; exit status 1 if they differ
+in_network_page.py ESPALIER                          prints docs/results/in_network.md
+in_network_page.py --check ESPALIER PAGE             compares it with PAGE; exit status 1 if they differ
+in_network_page.py --plot ESPALIER LINE_PLOT FOLDER  draws its plot into FOLDER
 """
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import pages
 
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "barrier")
 TOPOLOGIES = ("fattree:k=2,h=1,c=1", "fattree:k=2,h=3,c=1", "fattree:k=4,h=3,c=1", "fattree:k=4,h=5,c=1", "fattree:k=8x4x2,c=1",
@@ -17,10 +21,10 @@ TREE = "fattree:k=4,h=3,c=1"
 SIZES = [8 * 8 ** power for power in range(8)] + [64 << 20]
 MODEL = "link {\n  link_class: FABRIC\n  line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 }\n}\n"
 ALPHA, BETA = "20e-6", "1e-9"
-PAGE, PLOT = "in_network.md", "in_network-allreduce.svg"
+PLOT = "in_network-allreduce.svg"
 HEAD = f"""# Combining inside the network
 
-Written by `tests/scale/in_network_page.py --write build/tools/espalier build/tests/bench/line-plot docs/results`; a test compares it.
+Written by `tests/scale/in_network_page.py build/tools/espalier >docs/results/in_network.md`; a test compares it.
 [in-network](../algorithms/in-network.md) is the algorithm: routers combine what comes up a breadth-first tree from the centre of the
 topology, and replicate what goes down.
 
@@ -38,7 +42,9 @@ cut-through; the routers only forward. The algorithm is the one that `espalier e
 size. Both have the block table that the default model gives (alpha = 20 us, beta = 1 ns/B). The times are those of
 `espalier simulate --no-data --alpha {ALPHA} --beta {BETA}` running freely; the time to combine is not in them.
 
-![allreduce on {TREE}, time by size]({PLOT})
+`tests/scale/in_network_page.py --plot build/tools/espalier build/tests/bench/line-plot build/docs/pictures` draws:
+
+- `{PLOT}`: allreduce on {TREE}, time by size
 
 """
 
@@ -77,19 +83,8 @@ class Tool:
         return self.json("simulate", file, "--bytes", size, "--no-data", "--alpha", ALPHA, "--beta", BETA)
 
 
-def table(head, rows):
-    return "\n".join([f"| {' | '.join(head)} |", "|" + " --- |" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
-
-
 def time_text(seconds):
     return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
-
-
-def size_text(size):
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size // unit} {name}"
-    return f"{size} B"
 
 
 def against_direct(tool):
@@ -106,41 +101,36 @@ def against_direct(tool):
             sys.exit(f"in_network_page.py: {one['simulated_steps']} steps of {one['blocks']} blocks; expected 2h + N - 1")
         inside.append([many, one["simulated_seconds"] * 1e6])
         direct.append([many, other["simulated_seconds"] * 1e6])
-        rows.append([size_text(many), str(one["blocks"]), str(one["simulated_steps"]), time_text(one["simulated_seconds"]),
+        rows.append([pages.size_text(many), str(one["blocks"]), str(one["simulated_steps"]), time_text(one["simulated_seconds"]),
                      f"[{best['candidate']}](../algorithms/{best['algorithm']}.md)", str(other["blocks"]),
                      str(other["simulated_steps"]), time_text(other["simulated_seconds"]),
                      f"{other['simulated_seconds'] / one['simulated_seconds']:.2f}"])
     return rows, [{"name": "in-network", "points": inside}, {"name": "best direct", "points": direct}]
 
 
-def files(program, line_plot):
+def page(program):
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(program, folder)
         steps = []
         for topology in TOPOLOGIES:
             cells = [tool.steps(topology, collective) for collective in COLLECTIVES]
             steps.append([f"`{topology}`", cells[0][0], *(text for _, text in cells)])
-        rows, lines = against_direct(tool)
-    plot = {"title": f"allreduce on {TREE}, simulated", "x": {"name": "bytes", "logarithmic": True, "is_bytes": True},
-            "y": {"name": "us", "logarithmic": True, "is_bytes": False}, "lines": lines}
-    drawn = subprocess.run([line_plot], input=json.dumps(plot), capture_output=True, text=True, check=True).stdout
-    head = ("bytes", "N", "steps", "in-network", "best direct", "N", "steps", "direct", "times in-network")
-    return {PAGE: HEAD + "\n" + table(("topology", "nodes", *COLLECTIVES), steps) + TREE_HEAD + table(head, rows), PLOT: drawn}
+        head = ("bytes", "N", "steps", "in-network", "best direct", "N", "steps", "direct", "times in-network")
+        return (HEAD + "\n" + pages.markdown(("topology", "nodes", *COLLECTIVES), steps) + TREE_HEAD +
+                pages.markdown(head, against_direct(tool)[0]))
 
 
-def main(mode, program, line_plot, folder):
-    status = 0
-    for name, text in files(program, line_plot).items():
-        path = pathlib.Path(folder) / name
-        if mode == "--write":
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            print(f"{path} is old: tests/scale/in_network_page.py --write writes it anew")
-            status = 1
-    return status
+def plot(program, line_plot, folder):
+    with tempfile.TemporaryDirectory() as work:
+        content = {"title": f"allreduce on {TREE}, simulated", "x": {"name": "bytes", "logarithmic": True, "is_bytes": True},
+                   "y": {"name": "us", "logarithmic": True, "is_bytes": False}, "lines": against_direct(Tool(program, work))[1]}
+    drawn = subprocess.run([line_plot], input=json.dumps(content), capture_output=True, text=True, check=True).stdout
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    (pathlib.Path(folder) / PLOT).write_text(drawn)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5 or sys.argv[1] not in ("--write", "--check"):
-        sys.exit(__doc__)
-    sys.exit(main(*sys.argv[1:]))
+    if sys.argv[1:2] == ["--plot"]:
+        plot(*sys.argv[2:])
+    else:
+        pages.main(page, "tests/scale/in_network_page.py")

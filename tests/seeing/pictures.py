@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""pictures.py [FOLDER]: makes the pictures of docs/seeing.md anew, in docs/pictures or FOLDER."""
+"""pictures.py [FOLDER]: makes the pictures of pages in docs/seeing.md anew, in docs/pictures or FOLDER."""
 import pathlib
 import sys
 import tempfile
@@ -12,10 +12,6 @@ PAGES = {
     "page-mesh": (("mesh:4x4", "broadcast", "two-tree", "--links", "hop-by-hop"), ["--blocks", "6", "--step", "8"], "4", False),
     "page-tree": (("fattree:k=4,h=2,c=1", "allgather", "leaf"), ["--blocks", "2", "--step", "7"], "5", True),
     "page-trace": (("mesh:4x4", "broadcast", "two-tree", "--links", "hop-by-hop"), ["--blocks", "8", "--step", "9"], "36", False),
-}
-SVGS = {
-    "two-trees-mesh-4x4": (("mesh:4x4", "broadcast", "two-tree", "--links", "hop-by-hop"), ["--show", "trees"]),
-    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "hop-by-hop", "--embedding", "none"), ["--show", "load"]),
 }
 
 
@@ -36,9 +32,6 @@ def make(folder, chrome):
                 chrome.script("document.getElementById('lines-card').scrollIntoView()")
             made.append(folder / f"{name}.png")
             chrome.picture(made[-1])
-        for name, (schedule, words) in SVGS.items():
-            made.append(folder / f"{name}.svg")
-            schedules.espalier("draw", schedules.compile(file, *schedule), "--svg", made[-1], *words)
     return made
 
 

@@ -179,7 +179,7 @@ std::string page(const Record& record, const std::string& command) {
   text += line("findings", findings(record).size());
   text += "\nMeans over the jobs of each quarter, and the extremes of all samples:\n\n";
   text += table(record);
-  text += "\n![resident memory, descriptors and files after each job](soak.svg)\n";
+  text += "\nWith `--plot FILE` the command also draws memory and descriptors after each job.\n";
   return text;
 }
 

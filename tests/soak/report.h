@@ -13,7 +13,7 @@ namespace espalier::soak {
 [[nodiscard]] std::vector<std::string> findings(const Record& record);
 constexpr std::size_t kJudgedJobs = 100;
 
-// The page, in Markdown. It shows the picture soak.svg. `command`: what wrote it.
+// The page, in Markdown. `command`: what wrote it.
 [[nodiscard]] std::string page(const Record& record, const std::string& command);
 [[nodiscard]] std::string picture(const Record& record);
 

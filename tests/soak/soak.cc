@@ -1,11 +1,11 @@
 // Soak: eight processes live through many jobs of random collectives, with kills and rejoins. Every
 // result is checked; memory, descriptors, threads and files must stay constant.
 //
-// soak [--seconds N] [--seed S] [--page FOLDER] [--verbose]
+// soak [--seconds N] [--seed S] [--page FOLDER] [--plot FILE] [--verbose]
 //
-// Default: 20 seconds, a random seed. --page writes soak.md and soak.svg into the folder. --verbose
-// prints a line for each job. Exit status 1: something was wrong, or did not stay constant.
-// `soak member` is one of the processes.
+// Default: 20 seconds, a random seed. --page writes soak.md into the folder, --plot draws the
+// samples, --verbose prints a line for each job. Exit status 1: something was wrong, or did not
+// stay constant. `soak member` is one of the processes.
 
 #include <unistd.h>
 
@@ -32,17 +32,18 @@ namespace {
 struct Arguments {
   std::uint64_t seconds = 20;
   std::uint64_t seed = std::random_device()() % 1'000'000;
-  std::string page;  // folder; empty: none
+  std::string page, plot;  // folder and file; empty: none
   bool verbose = false;
 };
 
 Arguments read(std::vector<std::string> words) {
   Arguments arguments;
   arguments.verbose = std::erase(words, "--verbose") != 0;
-  const testing::Options given("soak", words, {"--seconds", "--seed", "--page"});
+  const testing::Options given("soak", words, {"--seconds", "--seed", "--page", "--plot"});
   given.read("--seconds", arguments.seconds, 0, 999'999'999);
   given.read("--seed", arguments.seed, 0, 999'999'999);
   arguments.page = given.text("--page");
+  arguments.plot = given.text("--plot");
   if (given.has("--page") && !std::filesystem::is_directory(arguments.page)) {
     given.refuse("--page: '" + arguments.page + "' is no folder");
   }
@@ -68,9 +69,9 @@ int run(const std::vector<std::string>& words) {
                               std::to_string(arguments.seed) + " --page docs/results";
   const std::string text = page(record, command);
   std::fputs(text.c_str(), stdout);
-  if (!arguments.page.empty() && !record.samples.empty()) {
-    std::ofstream(arguments.page + "/soak.md") << text;
-    std::ofstream(arguments.page + "/soak.svg") << picture(record);
+  if (!record.samples.empty()) {
+    if (!arguments.page.empty()) std::ofstream(arguments.page + "/soak.md") << text;
+    if (!arguments.plot.empty()) std::ofstream(arguments.plot) << picture(record);
   }
   const std::vector<std::string> found = findings(record);
   for (const std::string& one : found) std::printf("BAD: %s\n", one.c_str());

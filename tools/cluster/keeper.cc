@@ -32,8 +32,7 @@ bool has_living_members(const std::vector<pid_t>& groups) {
     if (name_end == std::string::npos) continue;
     std::istringstream fields(line.substr(name_end + 1));
     char state = 0;
-    pid_t parent = 0;
-    pid_t group = 0;
+    pid_t parent = 0, group = 0;
     if (!(fields >> state >> parent >> group) || state == 'Z' || state == 'X') continue;
     if (std::find(groups.begin(), groups.end(), group) != groups.end()) return true;
   }

@@ -9,14 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <sstream>
-#include <utility>
 
-#include "base/clock.h"
 #include "base/command_line.h"
 #include "base/counted.h"
 #include "base/process/open_files.h"
@@ -57,9 +54,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
       command.insert(command.end(), {"--links", options.links[first + i]});
     }
   }
-  if (!options.topology.empty()) {
-    command.insert(command.end(), {"--topology", options.topology});
-  }
+  if (!options.topology.empty()) command.insert(command.end(), {"--topology", options.topology});
   command.insert(command.end(),
                  {"--provider", options.provider, "--window", std::to_string(options.window),
                   "--deadline", std::to_string(options.deadline_ms)});
@@ -193,9 +188,7 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
   processes_.emplace_back();
   processes_.back().child = child;
   processes_.back().command = start;
-  if (child < 0) {
-    return fail(std::string("cannot start a process: ") + system_error_text(failure));
-  }
+  if (child < 0) return fail(std::string("cannot start a process: ") + system_error_text(failure));
   return {};
 }
 
@@ -259,11 +252,10 @@ Result<void> NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_
                                         std::span<const std::uint64_t> counts) {
   Member& member = members_[node];
   member.memory = SharedMemory();
-  control::Memory packet;
-  packet.input_bytes = input_bytes;
-  packet.output_bytes = output_bytes;
-  packet.events = events;
-  packet.counts = counts.size();
+  control::Memory packet{.input_bytes = input_bytes,
+                         .output_bytes = output_bytes,
+                         .events = events,
+                         .counts = counts.size()};
   auto memory = SharedMemory::create(packet);
   if (!memory) {
     return fail("no memory for " + name(node) + " (" + counted(input_bytes + output_bytes, "byte") +

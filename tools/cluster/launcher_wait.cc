@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 
 #include "base/clock.h"
@@ -306,8 +305,7 @@ bool NodeProcesses::takes_in() const {
 void NodeProcesses::give_order(Member& member) {
   member.state = Member::State::kRunning;
   member.report = control::Report{};
-  const std::uint64_t now = clock_.now();
-  member.heard_ns = member.moved_ns = std::max(clock_.of(order_.start_ns), now);
+  member.heard_ns = member.moved_ns = std::max(clock_.of(order_.start_ns), clock_.now());
   if (!control::send(member.channel, order_)) lose(member);
 }
 
@@ -326,8 +324,7 @@ Result<void> NodeProcesses::await_reports() {
     if (all) return {};
     for (const Disturbance& next : options_.disturbances) {
       if (next.at_ns != 0) continue;
-      const std::uint64_t due_ns = first_run_ns_ + std::uint64_t{next.after_ms} * 1'000'000;
-      until = std::min(until, clock_.of(due_ns));
+      until = std::min(until, clock_.of(first_run_ns_ + std::uint64_t{next.after_ms} * 1'000'000));
     }
     ESPALIER_TRY(listen(until));
   }
@@ -335,8 +332,7 @@ Result<void> NodeProcesses::await_reports() {
 
 Result<bool> NodeProcesses::run(control::RunRequest order, const Late& late) {
   order.number = ++runs_;
-  const std::uint64_t now = monotonic_ns();
-  order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;
+  order.start_ns = monotonic_ns() + kStartLead + options_.nodes * kStartLeadPerNode;
   if (first_run_ns_ == 0) first_run_ns_ = order.start_ns;
   const std::uint64_t start_ns = order.start_ns;
   for (std::uint32_t node = 0; node < members_.size(); ++node) {

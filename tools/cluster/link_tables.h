@@ -12,9 +12,7 @@ namespace espalier::tools {
 
 // The links of one node, by neighbour: lanes there and back. One of the two may be 0.
 struct NodeLink {
-  std::uint32_t peer = 0;
-  std::uint32_t out = 0;
-  std::uint32_t in = 0;
+  std::uint32_t peer = 0, out = 0, in = 0;
 };
 using LinkTable = std::vector<NodeLink>;
 

@@ -137,8 +137,7 @@ void check_addresses(const cluster::LaunchOptions& options) {
 }
 
 bool parse_disturbance(const std::string& text, int signal, cluster::LaunchOptions& launch) {
-  cluster::Disturbance disturbance;
-  disturbance.signal = signal;
+  cluster::Disturbance disturbance{.signal = signal};
   const char* end = text.data() + text.size();
   const auto rank = std::from_chars(text.data(), end, disturbance.node);
   if (rank.ec != std::errc() || rank.ptr == end || *rank.ptr != '@') return false;

@@ -180,8 +180,7 @@ Json size_json(const std::string& collective, const TunedSize& size) {
 
 planner::ChoiceRequest request_for(const CandidateOptions& options, const predict::Model& model,
                                    const std::string& collective) {
-  planner::ChoiceRequest request;
-  request.plan = plan_request({options.topology, collective});
+  planner::ChoiceRequest request{.plan = plan_request({options.topology, collective})};
   request.op = operator_of(request.plan.collective, {});
   request.model = model;
   // Factors are of the prediction without them.

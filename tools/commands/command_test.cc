@@ -1,6 +1,5 @@
 // The command from outside: exit status, one line on stderr, nothing half written.
 
-#include <algorithm>
 #include <utility>
 
 #include "tests/whole.h"
@@ -60,9 +59,8 @@ TEST_F(Command, RefusesWrongTopologies) {
 }
 
 TEST_F(Command, RefusesWhatCannotBeCompiled) {
-  const std::string on_four = "compile --topology complete:4 -o x ";
   expect_refused(
-      on_four,
+      "compile --topology complete:4 -o x ",
       {{"--collective scattering --algorithm chain",
         "unknown collective 'scattering'; expected broadcast, reduce, allreduce, scan, "},
        {"--collective broadcast --algorithm rung",
@@ -135,9 +133,8 @@ TEST_F(Command, RefusesWhatIsTooLargeToCompile) {
 }
 
 TEST_F(Command, RefusesRatios) {
-  const std::string on_four = "compile --topology complete:4 -o x ";
   expect_refused(
-      on_four,
+      "compile --topology complete:4 -o x ",
       {{"--collective broadcast --algorithm lambda-tree --ratio 3/5",
         "--ratio is no parameter of algorithm 'lambda-tree', which takes --lambda"},
        {"--collective broadcast --algorithm alpha-table --ratio 3/5",
@@ -182,11 +179,8 @@ TEST_F(Command, RefusesSomeTreesOfDifferentArities) {
 TEST_F(Command, VerifiesWhatItCompiles) {
   const std::string what =
       "compile --topology fattree:k=2,h=2,c=2,3 --collective allgather --algorithm leaf -o x";
-  const CommandResult proven = run(what);
-  EXPECT_EQ(proven.status, 0) << proven.err;
-  EXPECT_PRED2(contains, proven.out, "\nproven for every N\n");
-  const CommandResult unproven = run(what + " --no-verify");
-  EXPECT_PRED2(contains, unproven.out, "\nnot verified\n");
+  EXPECT_PRED2(contains, expect_success(what), "\nproven for every N\n");
+  EXPECT_PRED2(contains, run(what + " --no-verify").out, "\nnot verified\n");
   const auto json = json_of(what);
   EXPECT_EQ(json["verified"], true);
   EXPECT_EQ(json["proven_for"], "every N");
@@ -218,8 +212,7 @@ TEST_F(Command, RefusesDamagedFiles) {
     bad[byte] = static_cast<char>(bad[byte] ^ (1 << byte % 8));
     write(directory_ / "bad", bad);
     expect_refused("show bad", "'bad': ");
-    const CommandResult result = run("simulate bad --bytes 100");
-    EXPECT_EQ(result.status, 2) << byte;
+    EXPECT_EQ(run("simulate bad --bytes 100").status, 2) << byte;
   }
 }
 
@@ -257,13 +250,10 @@ TEST_F(Command, TakesTopologiesFromFiles) {
         "verify b --topology '" + spec + "'", std::string("show b"),
         std::string("simulate b --bytes 9999"),
         std::string("topology file:moved --svg triangle.svg")}) {
-    const CommandResult result = run(good);
-    EXPECT_EQ(result.status, 0) << good << ": " << result.err;
-    EXPECT_PRED2(contains, result.out, "triangle") << good;
+    EXPECT_PRED2(contains, expect_success(good), "triangle") << good;
   }
   EXPECT_PRED2(contains, read(directory_ / "triangle.svg"), "3 ranks, 6 links");
-  const auto printed = json_of("topology file:moved");
-  EXPECT_EQ(printed["topology"], spec);
+  EXPECT_EQ(json_of("topology file:moved")["topology"], spec);
 }
 
 TEST_F(Command, RefusesNumbersOutOfRange) {
@@ -304,9 +294,7 @@ TEST_F(Command, TakesBytesWithUnits) {
                                     {"2kB", 2000},
                                     {"0.5M", 524288},
                                     {"1MB", 1000000}}) {
-    const CommandResult result = run(std::string("simulate good --format json --bytes ") + text);
-    ASSERT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(nlohmann::json::parse(result.out)["bytes"], bytes) << text;
+    EXPECT_EQ(json_of(std::string("simulate good --bytes ") + text)["bytes"], bytes) << text;
   }
   for (const char* text : {"1.3", "0.0001KB", "1.5.5K", "K", "1 K", "1e3", "0x10", "-1K", "1Kib"}) {
     expect_refused(std::string("simulate good --bytes '") + text + "'",
@@ -337,11 +325,8 @@ TEST_F(Command, ListsTheLongestRun) {
                        std::to_string(longest) + ", the longest run length of algorithm '" +
                        algorithm + "' of " + collective);
     if (mesh || (small_sample() && !sampled(static_cast<std::uint64_t>(limited), 4))) continue;
-    const CommandResult made = run(all + std::to_string(longest));
-    ASSERT_EQ(made.status, 0) << made.err;
-    const CommandResult verified = run("verify x");
-    EXPECT_EQ(verified.status, 0) << verified.err;
-    EXPECT_PRED2(contains, verified.out, "ceil(N/" + std::to_string(longest) + ")");
+    expect_success(all + std::to_string(longest));
+    EXPECT_PRED2(contains, expect_success("verify x"), "ceil(N/" + std::to_string(longest) + ")");
     fs::remove(directory_ / "x");
   }
   EXPECT_EQ(limited, 12);
@@ -406,29 +391,22 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
         continue;
       }
       ++compiled;
-      const CommandResult shown = run("show s");
-      EXPECT_EQ(shown.status, 0);
+      const std::string shown = expect_success("show s");
       const bool rooted = collective == "broadcast" || collective == "reduce" ||
                           collective == "scatter" || collective == "gather";
-      for (const std::string& text : {made.out, shown.out}) {
+      for (const std::string& text : {made.out, shown}) {
         EXPECT_EQ(text.find(", root 0") != std::string::npos, rooted) << text;
       }
-      const auto shown_json = json_of("show s");
-      EXPECT_EQ(shown_json.contains("root"), rooted);
-      const CommandResult verified = run("verify s --blocks 7 --format json");
-      EXPECT_EQ(verified.status, 0) << verified.err;
-      EXPECT_EQ(nlohmann::json::parse(verified.out)["valid"], true);
+      EXPECT_EQ(json_of("show s").contains("root"), rooted);
+      EXPECT_EQ(json_of("verify s --blocks 7")["valid"], true);
       for (const char* bytes : {"0", "4", "20KiB"}) {
         if (collective == "barrier" && bytes[0] != '0') continue;
         if (small_sample() && collective != "barrier" && bytes[0] != '2') continue;
-        const CommandResult simulated =
-            run(std::string("simulate s --format json --bytes ") + bytes);
-        EXPECT_EQ(simulated.status, 0) << simulated.err;
-        const auto json = nlohmann::json::parse(simulated.out);
+        const auto json = json_of(std::string("simulate s --bytes ") + bytes);
         EXPECT_EQ(json["right"], true);
         // A lone rank only copies: steps without transfers, which are not counted.
         if (topology != kAlone) {
-          EXPECT_EQ(json["simulated_steps"], json["predicted_steps"]) << simulated.out;
+          EXPECT_EQ(json["simulated_steps"], json["predicted_steps"]) << json;
         }
       }
     }
@@ -438,11 +416,10 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
 
 TEST_F(Command, LowersOntoLinks) {
   const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
-  const CommandResult text =
-      run("compile " + broadcast + "--embedding none --links hop-by-hop -o b.esp");
-  EXPECT_EQ(text.status, 0) << text.err;
-  EXPECT_PRED2(contains, text.out, "; period 3 (routed: 2), as rank ");
-  EXPECT_PRED2(contains, text.out, "\nsteps 10 + 3 N ");
+  const std::string text =
+      expect_success("compile " + broadcast + "--embedding none --links hop-by-hop -o b.esp");
+  EXPECT_PRED2(contains, text, "; period 3 (routed: 2), as rank ");
+  EXPECT_PRED2(contains, text, "\nsteps 10 + 3 N ");
   EXPECT_PRED2(contains, run("show b.esp --rank 5").out, "two-tree, lowered");
   EXPECT_PRED2(contains, run("verify b.esp --loads").out, "3N+10 steps");
   EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
@@ -474,9 +451,8 @@ TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
        {"list", "topology mesh:2x2", "verify s", "show s", "show s --rank 1 --blocks 2",
         "simulate s --bytes 9",
         "compile --topology complete:2 --collective reduce --algorithm chain -o r"}) {
-    const CommandResult result = run(std::string(arguments) + " --format json");
-    EXPECT_EQ(result.status, 0) << arguments << result.err;
-    EXPECT_TRUE(nlohmann::json::accept(result.out)) << arguments << ": " << result.out;
+    const std::string result = expect_success(std::string(arguments) + " --format json");
+    EXPECT_TRUE(nlohmann::json::accept(result)) << arguments << ": " << result;
   }
   EXPECT_EQ(json_of("show s")["root"], 3);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -200,17 +199,17 @@ void run_compile(const CompileArguments& arguments) {
 void add_compile(Command app) {
   Command command =
       app.add_command("compile", "Compiles a schedule: one descriptor per node, in one file");
-  const auto arguments = std::make_shared<CompileArguments>();
-  add_plan_options(command, arguments->plan, true);
-  add_schedule_window(command, arguments->plan);
-  add_links(command, arguments->plan);
-  add_limits(command, arguments->plan.limits);
-  add_model_options(command, arguments->model);
-  add_choice_bytes(command, arguments->model, arguments->combining, "all from 1 byte to 1 GiB");
-  command.text("-o,--output", arguments->output, "The schedule file to write").required();
-  command.flag("--no-verify", arguments->unverified,
+  auto& arguments = command.bind<CompileArguments>(run_compile);
+  add_plan_options(command, arguments.plan, true);
+  add_schedule_window(command, arguments.plan);
+  add_links(command, arguments.plan);
+  add_limits(command, arguments.plan.limits);
+  add_model_options(command, arguments.model);
+  add_choice_bytes(command, arguments.model, arguments.combining, "all from 1 byte to 1 GiB");
+  command.text("-o,--output", arguments.output, "The schedule file to write").required();
+  command.flag("--no-verify", arguments.unverified,
                "Write it without a proof: for schedules that are too large to verify");
-  add_format(command, arguments->format);
+  add_format(command, arguments.format);
   command.set_footer(
       "One file serves every message size: --algorithm auto writes a selection of several\n"
       "schedules, and the sizes from which each is used, unless one serves all sizes or --bytes\n"
@@ -224,7 +223,6 @@ void add_compile(Command app) {
       "-o a.esp\n"
       "  espalier compile --topology mesh:4x4 --collective broadcast --algorithm two-tree --links "
       "hop-by-hop -o m.esp");
-  command.set_action([arguments] { run_compile(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -161,10 +160,10 @@ void run_doctor(const DoctorArguments& arguments) {
 void add_doctor(Command app) {
   Command command = app.add_command(
       "doctor", "Says which providers serve here, and what else this host has for a job");
-  const auto arguments = std::make_shared<DoctorArguments>();
-  command.text("--provider", arguments->provider, "Only this provider; default: all");
-  command.text("--node-binary", arguments->node_binary, "espalier-node; default: beside espalier");
-  add_format(command, arguments->format);
+  auto& arguments = command.bind<DoctorArguments>(run_doctor);
+  command.text("--provider", arguments.provider, "Only this provider; default: all");
+  command.text("--node-binary", arguments.node_binary, "espalier-node; default: beside espalier");
+  add_format(command, arguments.format);
   command.set_footer(
       "Prints each provider of libfabric's with its version, and mem, which is Espalier's own:\n"
       "whether Espalier can use it, what it offers, and otherwise what it lacks. Then the host's "
@@ -177,7 +176,6 @@ void add_doctor(Command app) {
       "Exit status: 0 a provider of libfabric, or the one named, can serve; 1 none can, or not "
       "the\n"
       "one named; 2 bad input.");
-  command.set_action([arguments] { run_doctor(*arguments); });
 }
 
 }  // namespace espalier::tools

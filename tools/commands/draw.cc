@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -109,9 +108,7 @@ void run_draw(const DrawArguments& arguments) {
   // Both are made before either is written.
   std::string page, svg;
   if (!arguments.page.empty()) page = make_page(loaded, blocks, step + 1, trace);
-  if (!arguments.svg.empty()) {
-    svg = draw_picture(loaded, view, blocks, step);
-  }
+  if (!arguments.svg.empty()) svg = draw_picture(loaded, view, blocks, step);
   if (!page.empty()) write_text(arguments.page, page);
   if (!svg.empty()) write_text(arguments.svg, svg);
 }
@@ -121,23 +118,23 @@ void run_draw(const DrawArguments& arguments) {
 void add_draw(Command app) {
   Command command =
       app.add_command("draw", "Draws a schedule on its topology, as a page to play with");
-  const auto arguments = std::make_shared<DrawArguments>();
-  command.text("file", arguments->file, "The schedule file").required();
-  command.text("-o,--output", arguments->page, "Write a page: one HTML file, no network");
-  command.text("--svg", arguments->svg, "Write a picture for a document");
-  command.word("--show", {"step", "trees", "load"}, arguments->show,
+  auto& arguments = command.bind<DrawArguments>(run_draw);
+  command.text("file", arguments.file, "The schedule file").required();
+  command.text("-o,--output", arguments.page, "Write a page: one HTML file, no network");
+  command.text("--svg", arguments.svg, "Write a picture for a document");
+  command.word("--show", {"step", "trees", "load"}, arguments.show,
                "Contents of the picture: step, trees (the pairs that blocks pass) or load (of "
                "the links, in a period); default: step");
-  command.text("--blocks", arguments->blocks,
+  command.text("--blocks", arguments.blocks,
                "N, blocks per segment: one that the schedule has; the page can change it; "
                "default: 8, or 1 if N adds no steps");
-  command.text("--step", arguments->step,
+  command.text("--step", arguments.step,
                "The step in the picture, and on the page at first; default: the first one with the "
                "most transfers");
-  command.text("--trace", arguments->trace,
+  command.text("--trace", arguments.trace,
                "Also put this trace (of 'espalier simulate' or 'espalier run') into the page");
-  add_schedule_option(command, arguments->schedule);
-  command.text("--topology", arguments->topology, "Refuse the file if it is for another");
+  add_schedule_option(command, arguments.schedule);
+  command.text("--topology", arguments.topology, "Refuse the file if it is for another");
   command.set_footer(
       "The page holds the programs and expands them itself. It plays the steps, and shows the\n"
       "blocks that every node holds, the trees, the load of the links, all steps by node and by\n"
@@ -146,7 +143,6 @@ void add_draw(Command app) {
       "  espalier draw b.esp -o b.html\n"
       "  espalier draw b.esp -o b.html --trace real.json\n"
       "  espalier draw b.esp --svg trees.svg --show trees");
-  command.set_action([arguments] { run_draw(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <utility>
 
 #include "collectives/embed/groups.h"
@@ -106,9 +105,7 @@ void check_size(const topology::Topology& topology) {
 // "2x4" on a mesh that it divides.
 embed::GroupShape shape_of(const std::string& text, const topology::Topology& topology) {
   const topology::Shape mesh = topology.shape();
-  if (mesh.rows == 0) {
-    bad_input("fractional-mesh is for mesh:RxC, not for " + topology.title());
-  }
+  if (mesh.rows == 0) bad_input("fractional-mesh is for mesh:RxC, not for " + topology.title());
   const std::size_t times = text.find('x');
   const std::string what = "--group '" + one_line(text) + "' (rows x columns of ranks, e.g. 1x2):";
   if (times == std::string::npos) bad_input(what + " expected RxC");
@@ -164,8 +161,7 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
   }
   check_size(topology);
   const embed::GroupShape shape = shape_of(arguments.group, topology);
-  topology::Embedding embedding;
-  embedding.topology = topology.spec();
+  topology::Embedding embedding{.topology = topology.spec()};
   embed::GroupPlacement found;
   if (reduces) {
     const topology::Shape mesh = topology.shape();
@@ -230,9 +226,7 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
   if (search.period == 0) search.period = embed::whole_period(traffic);
   check_cuts(*schedule.topology, traffic, search);
   placement = embed::find_placement(embed::Routes(*schedule.topology), traffic, search);
-  topology::Embedding embedding;
-  embedding.run_length = schedule.parameters.run_length;
-  return embedding;
+  return {.run_length = schedule.parameters.run_length};
 }
 
 void report(const EmbedArguments& arguments, const topology::Topology& topology,
@@ -329,35 +323,35 @@ void run_embed(const EmbedArguments& arguments) {
 void add_embed(Command app) {
   Command command =
       app.add_command("embed", "Searches for a placement of the ranks on links that suffice");
-  const auto arguments = std::make_shared<EmbedArguments>();
-  PlanOptions& plan = arguments->plan;
+  auto& arguments = command.bind<EmbedArguments>(run_embed);
+  PlanOptions& plan = arguments.plan;
   command.text("--topology", plan.topology, "As for 'espalier compile'").required();
   command.text("--collective", plan.collective, "broadcast, reduce or allreduce").required();
   command.text("--algorithm", plan.algorithm, "one that 'espalier list' names").required();
   command.text("--root", plan.root, "the rank that is the root, or any").show_default(plan.root);
   command.text("--run-length", plan.run_length, "fractional trees: r, blocks per run");
   command
-      .word("--switching", {"cut-through", "store-and-forward"}, arguments->switching,
+      .word("--switching", {"cut-through", "store-and-forward"}, arguments.switching,
             "how a block crosses several links (see below)")
-      .show_default(arguments->switching);
-  command.text("--period", arguments->period,
+      .show_default(arguments.switching);
+  command.text("--period", arguments.period,
                "Store-and-forward: in this many steps a link may carry at most this many blocks "
                "per lane; default: the algorithm's period");
-  command.text("--group", arguments->group, "fractional-mesh: rows x columns of a group, e.g. 1x2");
-  command.word("--tree", {"least", "complete", "h-tree"}, arguments->tree,
+  command.text("--group", arguments.group, "fractional-mesh: rows x columns of a group, e.g. 1x2");
+  command.word("--tree", {"least", "complete", "h-tree"}, arguments.tree,
                "fractional-mesh: least (of least depth), complete, or h-tree (a complete tree "
                "near an H-tree); default: least");
-  command.text("--seed", arguments->seed, "The same seed finds the same embedding")
-      .show_default(arguments->seed);
+  command.text("--seed", arguments.seed, "The same seed finds the same embedding")
+      .show_default(arguments.seed);
   command
-      .text("--budget", arguments->budget,
+      .text("--budget", arguments.budget,
             "maximum time of the search; a placement that is found does not depend on it")
-      .show_default(arguments->budget);
-  command.text("--moves", arguments->moves,
+      .show_default(arguments.budget);
+  command.text("--moves", arguments.moves,
                "maximum number of moves to try; default: 200000000, or 10000000 for "
                "fractional-mesh and store-and-forward");
-  command.text("-o,--output", arguments->output, "The embedding to write").required();
-  add_format(command, arguments->format);
+  command.text("-o,--output", arguments.output, "The embedding to write").required();
+  add_format(command, arguments.format);
   command.set_footer(
       "Searches by simulated annealing. Cut-through: a block holds its whole path for a step, and\n"
       "no link carries two blocks in a step. Store-and-forward: no link carries more blocks per\n"
@@ -370,7 +364,6 @@ void add_embed(Command app) {
       "--group 1x2 --tree h-tree --root any -o f.textproto\n"
       "  espalier compile --topology mesh:8x8 --collective broadcast --algorithm two-tree "
       "--embedding e.textproto -o b.esp");
-  command.set_action([arguments] { run_embed(*arguments); });
 }
 
 }  // namespace espalier::tools

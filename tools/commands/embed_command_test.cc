@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <string>
 #include <utility>
 
 #include "tools/commands/testing/command_fixture.h"
@@ -36,18 +34,16 @@ TEST_F(EmbedCommand, FindsTheSameAgain) {
 }
 
 TEST_F(EmbedCommand, FindsGroupsAndLoadsOfAPeriod) {
-  const CommandResult groups = run(
+  const auto groups = json_of(
       "embed --topology mesh:4x4 --collective broadcast --algorithm fractional-mesh --group 1x2 "
-      "--tree h-tree --root 3 --format json -o f.textproto");
-  ASSERT_EQ(groups.status, 0) << groups.err;
-  EXPECT_EQ(nlohmann::json::parse(groups.out)["root"], 3);
+      "--tree h-tree --root 3 -o f.textproto");
+  EXPECT_EQ(groups["root"], 3);
   compile("f", "mesh:4x4", "broadcast", "fractional-mesh", "--root 3 --embedding f.textproto");
   EXPECT_EQ(run("verify f --loads").status, 0);
-  const CommandResult reduce =
-      run("embed --topology mesh:2x6 --collective reduce --algorithm fractional-mesh --group 1x2 "
-          "--root 6 --format json -o r.textproto");
-  ASSERT_EQ(reduce.status, 0) << reduce.err;
-  EXPECT_EQ(nlohmann::json::parse(reduce.out)["root"], 6);
+  const auto reduce = json_of(
+      "embed --topology mesh:2x6 --collective reduce --algorithm fractional-mesh --group 1x2 "
+      "--root 6 -o r.textproto");
+  EXPECT_EQ(reduce["root"], 6);
   compile("r", "mesh:2x6", "reduce", "fractional-mesh", "--root 6 --embedding r.textproto");
   EXPECT_EQ(run("verify r --loads").status, 0);
   expect_refused(
@@ -143,8 +139,7 @@ TEST_F(EmbedCommand, AChoiceReadsAPipeOnce) {
   const CommandResult verified =
       run("verify --topology mesh:2x3 --collective broadcast --embedding pipe.textproto");
   // So that the writer ends if the command did not open the pipe.
-  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  close(reader);
+  close(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   EXPECT_EQ(verified.status, 0) << verified.err;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <memory>
 
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -65,8 +64,7 @@ void run_explain(const ExplainArguments& arguments) {
   if (!arguments.plot.empty()) check_writable(arguments.plot);
   const std::vector<std::uint64_t> sizes = sizes_of(arguments);
   const BoardLimits limits(arguments.model.board);
-  planner::ChoiceRequest request;
-  request.plan = plan_request(arguments.plan);
+  planner::ChoiceRequest request{.plan = plan_request(arguments.plan)};
   request.op = operator_of(request.plan.collective, arguments.combining);
   request.model = model_of(arguments.model);
   request.conditions.switching = arguments.switching;
@@ -80,9 +78,7 @@ void run_explain(const ExplainArguments& arguments) {
   for (const std::uint64_t size : sizes) {
     rankings.push_back(or_bad_input(choice.rank(size, arguments.all)));
   }
-  if (!arguments.plot.empty()) {
-    write_file(arguments.plot, draw_plot(choice, topology, sizes));
-  }
+  if (!arguments.plot.empty()) write_file(arguments.plot, draw_plot(choice, topology, sizes));
   std::cout << (arguments.format == Format::kJson ? explain_json(choice, topology, rankings)
                                                   : explain_text(choice, topology, rankings))
             << std::flush;
@@ -93,34 +89,34 @@ void run_explain(const ExplainArguments& arguments) {
 void add_explain(Command app) {
   Command command = app.add_command(
       "explain", "Ranks the algorithms for a collective, and says why each was taken or not");
-  const auto arguments = std::make_shared<ExplainArguments>();
-  PlanOptions& plan = arguments->plan;
+  auto& arguments = command.bind<ExplainArguments>(run_explain);
+  PlanOptions& plan = arguments.plan;
   add_plan_options(command, plan, true);
   command.option("--algorithm")
       .describe("auto: all of them; a name: that one, with every parameter that it may have");
   add_schedule_window(command, plan);
   add_links(command, plan);
-  command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
+  command.list("--bytes", arguments.sizes, std::string("Message sizes (") + kByteUnits + ")")
       .show_default("8,4KiB,64KiB,1MiB,64MiB");
-  add_operator_options(command, arguments->combining);
-  add_model_options(command, arguments->model);
+  add_operator_options(command, arguments.combining);
+  add_model_options(command, arguments.model);
   command
       .word(
           "--node-ports", {"simplex", "one-port", "single-send", "multiport"},
-          [arguments](std::size_t index) {
+          [&arguments](std::size_t index) {
             constexpr PortModel kPorts[] = {PortModel::kSimplex, PortModel::kOnePortDuplex,
                                             PortModel::kSingleSend, PortModel::kMultiport};
-            arguments->node_ports = kPorts[index];
+            arguments.node_ports = kPorts[index];
           },
           "Ports of the nodes; schedules that need more are dropped")
       .show_default("multiport");
-  command.word("--switching", {"cut-through", "store-and-forward"}, arguments->switching,
+  command.word("--switching", {"cut-through", "store-and-forward"}, arguments.switching,
                "as for 'espalier simulate'");
-  command.flag("--all", arguments->all,
+  command.flag("--all", arguments.all,
                "Also replay the candidates whose steps alone take twice as long as the best");
-  command.text("--plot", arguments->plot,
+  command.text("--plot", arguments.plot,
                "Draw the time of all candidates by size, and the crossovers, into this SVG file");
-  add_format(command, arguments->format);
+  add_format(command, arguments.format);
   command.set_footer(
       "The bound is the least time that any schedule with blocks of equal length can take. A\n"
       "candidate's time is that of nodes that run freely, over the topology's links.\n"
@@ -130,7 +126,6 @@ void add_explain(Command app) {
       "  espalier explain --topology complete:8 --collective broadcast --board boards/mps2-an385\n"
       "  espalier explain --topology complete:8 --collective allgather --model tcp.textproto \\\n"
       "      --plot allgather.svg");
-  command.set_action([arguments] { run_explain(*arguments); });
 }
 
 }  // namespace espalier::tools

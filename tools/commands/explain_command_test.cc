@@ -1,7 +1,6 @@
 // `espalier explain`, and --algorithm auto of the other commands.
 
 #include <set>
-#include <string>
 #include <utility>
 
 #include "tests/whole.h"
@@ -183,10 +182,9 @@ TEST_F(ExplainCommand, PlacesRanksOnMeshes) {
 }
 
 TEST_F(ExplainCommand, DrawsThePlot) {
-  const CommandResult result =
-      run("explain --topology complete:8 --collective allreduce --bytes 8,64MiB --plot p.svg");
-  ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_PRED2(contains, result.out, "is faster than");
+  const std::string result = expect_success(
+      "explain --topology complete:8 --collective allreduce --bytes 8,64MiB --plot p.svg");
+  EXPECT_PRED2(contains, result, "is faster than");
   const std::string svg = read(directory_ / "p.svg");
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
   for (const char* text : {"two-tree", "chain", "combine", "<circle", ">32 KiB<", ">16 MiB<"}) {
@@ -229,17 +227,14 @@ TEST_F(ExplainCommand, AutoCompilesWhatExplainTakes) {
     const bool barrier = std::string(collective) == "barrier";
     const std::string bytes = barrier ? "" : " --bytes 64KiB";
     const auto json = explained(what + bytes);
-    const CommandResult result =
-        run("compile " + what + (barrier ? "" : bytes) + " -o " + collective + ".esp");
-    ASSERT_EQ(result.status, 0) << collective << result.err;
+    const std::string result =
+        expect_success("compile " + what + (barrier ? "" : bytes) + " -o " + collective + ".esp");
     const auto best = json["sizes"][0]["ranking"][0]["candidate"].get<std::string>();
-    EXPECT_PRED2(contains, result.out, "auto: " + best + ", chosen for");
-    EXPECT_PRED2(contains, result.out, "default constants");
-    const std::string simulate = std::string("simulate ") + collective + ".esp" + bytes;
-    EXPECT_EQ(run(simulate).status, 0) << collective;
+    EXPECT_PRED2(contains, result, "auto: " + best + ", chosen for");
+    EXPECT_PRED2(contains, result, "default constants");
+    EXPECT_EQ(run(std::string("simulate ") + collective + ".esp" + bytes).status, 0) << collective;
   }
-  const CommandResult verified = run("verify --topology complete:8 --collective allreduce");
-  EXPECT_EQ(verified.status, 0) << verified.err;
+  expect_success("verify --topology complete:8 --collective allreduce");
 }
 
 TEST_F(ExplainCommand, BlockTableFitsModelAndBoard) {

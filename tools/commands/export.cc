@@ -196,29 +196,27 @@ void run_ompi(const OmpiArguments& arguments) {
     }
     wanted.push_back(known[static_cast<std::size_t>(found - names.begin())]);
   }
-  planner::ChoiceRequest request;
-  request.plan.topology = parse_topology(arguments.topology);
-  request.model = model_of(arguments.model);
+  planner::ChoiceRequest request{.plan = {.topology = parse_topology(arguments.topology)},
+                                 .model = model_of(arguments.model)};
   write_text(arguments.output, formats::write_ompi_rules(request, wanted.empty() ? known : wanted));
 }
 
 void add_ompi(Command exporter) {
   Command command = exporter.add_command(
       "ompi", "Writes dynamic rules for Open MPI's collectives, from the predictions of auto");
-  const auto arguments = std::make_shared<OmpiArguments>();
-  command.text("--topology", arguments->topology, "The topology").required();
-  command.list("--collective", arguments->collectives,
+  auto& arguments = command.bind<OmpiArguments>(run_ompi);
+  command.text("--topology", arguments.topology, "The topology").required();
+  command.list("--collective", arguments.collectives,
                "Only these, separated by commas; default: all that both libraries have");
-  command.text("--model", arguments->model.model,
+  command.text("--model", arguments.model.model,
                "A model, of 'espalier measure'; default: constants");
-  command.text("-o,--output", arguments->output, "The file to write").required();
+  command.text("-o,--output", arguments.output, "The file to write").required();
   command.set_footer(
       "For each size the rule names the algorithm that is predicted to be the fastest of those "
       "that\n"
       "Open MPI has, too. It is used with\n"
       "  mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE\n"
       "Example:\n  espalier export ompi --topology complete:16 -o rules.conf");
-  command.set_action([arguments] { run_ompi(*arguments); });
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // espalier import: a schedule from a format of another library, proven or refused.
 
 #include <cstdio>
-#include <memory>
 #include <string>
 
 #include "planner/make/plan.h"
@@ -51,20 +50,19 @@ void run_import_msccl(const ImportArguments& arguments) {
 
 void add_import_msccl(Command importer) {
   Command command = importer.add_command("msccl", "Reads MSCCL XML, an algorithm file of msccl");
-  const auto arguments = std::make_shared<ImportArguments>();
-  command.text("file", arguments->file, "The XML file").required();
-  command.text("-o,--output", arguments->output, "The schedule file to write").required();
-  command.text("--root", arguments->root,
+  auto& arguments = command.bind<ImportArguments>(run_import_msccl);
+  command.text("file", arguments.file, "The XML file").required();
+  command.text("-o,--output", arguments.output, "The schedule file to write").required();
+  command.text("--root", arguments.root,
                "Root of a rooted collective; default: the only rank with chunks for its message");
-  command.text("--topology", arguments->topology, "Default: complete:N for N gpus");
-  add_limits(command, arguments->limits);
+  command.text("--topology", arguments.topology, "Default: complete:N for N gpus");
+  add_limits(command, arguments.limits);
   command.set_footer(
       "Each chunk becomes N blocks. The schedule is written if it is proven; otherwise a line "
       "names\n"
       "the fault, and the exit status is 1.\n"
       "Example:\n"
       "  espalier import msccl b.xml -o b.esp");
-  command.set_action([arguments] { run_import_msccl(*arguments); });
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <memory>
 #include <string>
 
 #include "base/process/variables.h"
@@ -34,11 +33,9 @@ constexpr const char* kLaunchExamples =
 
 struct LaunchWords {
   launch::JobOptions job;
-  std::vector<std::string> hosts;
-  std::vector<std::string> variables;
+  std::vector<std::string> hosts, variables;
   std::string hostfile;
-  std::uint32_t deadline_s = 30;
-  std::uint32_t grace_s = 30;
+  std::uint32_t deadline_s = 30, grace_s = 30;
 };
 
 void add_variables(LaunchWords& words) {
@@ -103,40 +100,39 @@ void run_launch(LaunchWords words) {
 void add_launch(Command app) {
   Command command =
       app.add_command("launch", "Starts the processes of a program on this host or over several");
-  const auto words = std::make_shared<LaunchWords>();
-  command.number("-n", words->job.ranks, 1, kMaxRanks, "Number of processes");
+  auto& words = command.bind<LaunchWords>(run_launch);
+  command.number("-n", words.job.ranks, 1, kMaxRanks, "Number of processes");
   Option hosts =
-      command.list("--hosts", words->hosts,
+      command.list("--hosts", words.hosts,
                    "Hosts, e.g. a,b,c; each gets an equal block of ranks; a:4,b:2: up to so many");
   command
-      .text("--hostfile", words->hostfile,
+      .text("--hostfile", words.hostfile,
             "File of lines 'HOST slots=N' or 'HOST:N'; ranks go to slots in order; # begins a "
             "comment")
       .excludes(hosts);
   command
-      .text("--rsh", words->job.remote_shell,
+      .text("--rsh", words.job.remote_shell,
             "Remote shell, words for sh; the host's name and one command follow them; if given, it "
             "reaches this host, too")
       .show_default(kRemoteShell);
   command.text(
-      "--address", words->job.address,
+      "--address", words.job.address,
       "IP or name of this host at which all hosts reach it; default: as ssh reports it to them, or "
       "of the first interface; 127.0.0.1 without hosts");
-  command.texts("--env", words->variables,
+  command.texts("--env", words.variables,
                 "NAME=VALUE, or NAME for its value here: a variable for all processes; may be "
                 "repeated");
-  command.number("--connect-deadline", words->deadline_s, 1, 3600,
+  command.number("--connect-deadline", words.deadline_s, 1, 3600,
                  "How long each host may take to answer before the start, s");
   command.number(
-      "--grace", words->grace_s, 0, 86400,
+      "--grace", words.grace_s, 0, 86400,
       "How long processes may go on after INT, TERM, HUP or QUIT before they are killed, "
       "s");
-  command.flag("--kill-on-failure", words->job.kill_on_failure,
+  command.flag("--kill-on-failure", words.job.kill_on_failure,
                "The first failed process ends all others; by default they go on");
-  command.flag("--verbose", words->job.verbose, "Print each host's ranks");
-  command.rest(words->job.arguments);
+  command.flag("--verbose", words.job.verbose, "Print each host's ranks");
+  command.rest(words.job.arguments);
   command.set_footer(kLaunchExamples);
-  command.set_action([words] { run_launch(*words); });
 }
 
 }  // namespace espalier::tools

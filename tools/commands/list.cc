@@ -78,9 +78,8 @@ void print_embeddings(const std::vector<topology::Embedding>& all) {
     width = std::max(width, pattern.size());
   }
   for (const Row& row : rows) {
-    const bool many = row.pattern.starts_with("mesh-RxC-");
     std::printf("%-*s  %-6s  %s\n", static_cast<int>(width), row.pattern.c_str(), row.grade.c_str(),
-                (many ? text_of(row.meshes) : row.where).c_str());
+                (row.pattern.starts_with("mesh-RxC-") ? text_of(row.meshes) : row.where).c_str());
   }
 }
 

@@ -44,8 +44,8 @@ constexpr double kLongSeconds = 10e-3;
 // The nodes of one number of receivers; both experiments are schedules of theirs.
 struct ExperimentNodes {
   std::uint32_t receivers = 1;
-  std::vector<std::vector<std::uint8_t>> schedules;
-  cluster::NodeProcesses cluster;
+  std::vector<std::vector<std::uint8_t>> schedules = {};
+  cluster::NodeProcesses cluster = {};
 };
 // Each cluster puts back the signal handlers that it found, so the last one goes first.
 struct Experiments {
@@ -81,10 +81,8 @@ double run_once(ExperimentNodes& group, Experiment experiment, std::uint64_t byt
   for (std::uint32_t node = 1; node <= group.receivers; ++node) {
     std::memset(members[node].memory.output(), 0xa5, bytes);
   }
-  control::RunRequest order;
-  order.program = static_cast<std::uint32_t>(experiment);
-  order.count = bytes;
-  order.repetitions = times;
+  control::RunRequest order{
+      .program = static_cast<std::uint32_t>(experiment), .count = bytes, .repetitions = times};
   const bool well = or_negative(group.cluster.run(order));
   for (std::uint32_t node = 0; !well && node <= group.receivers; ++node) {
     const std::string status = group.cluster.describe(node);
@@ -173,8 +171,7 @@ MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& 
   const std::uint64_t least = size.bytes > kLongBytes ? 2 : kMinStreamBlocks;
   const auto blocks = std::clamp(static_cast<std::uint64_t>(fit), least, kMaxStreamBlocks);
   const std::uint64_t block = std::max<std::uint64_t>(1, size.bytes);
-  ExperimentNodes group;
-  group.receivers = receivers;
+  ExperimentNodes group{.receivers = receivers};
   group.schedules.push_back(stream_file(receivers + 1, static_cast<std::uint32_t>(block)));
   start_group(arguments, blocks * block, group);
   std::vector<double> seconds;
@@ -184,8 +181,7 @@ MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& 
     const double all = static_cast<double>(report.end_ns - report.begin_ns) * 1e-9;
     // The first run warms up.
     const double first = receivers * size.one_way.seconds;
-    const double gap = (all - first) / static_cast<double>(blocks - 1);
-    if (i > 0) seconds.push_back(std::max(gap, 0.0));
+    if (i > 0) seconds.push_back(std::max((all - first) / static_cast<double>(blocks - 1), 0.0));
   }
   return median_time(std::move(seconds));
 }
@@ -194,8 +190,7 @@ MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& 
 // `espalier run` counts.
 MeasuredTime measure_hop(const MeasureArguments& arguments, const MeasuredSize& size) {
   const std::uint64_t block = std::max<std::uint64_t>(1, size.bytes);
-  ExperimentNodes group;
-  group.receivers = arguments.receivers.back();
+  ExperimentNodes group{.receivers = arguments.receivers.back()};
   group.schedules.push_back(stream_file(group.receivers + 1, static_cast<std::uint32_t>(block)));
   start_group(arguments, block, group);
   std::vector<double> seconds;
@@ -259,12 +254,11 @@ void run_measure(MeasureArguments arguments) {
   check_addresses(arguments.run.launch);
   (void)ranks_on_host(arguments);
 
-  Measured measured;
-  measured.provider = arguments.run.launch.provider;
-  measured.repetitions = arguments.run.repeat;
-  measured.receivers = arguments.receivers;
-  measured.processors = usable_processors();
-  measured.ranks_on_host = ranks_on_host(arguments);
+  Measured measured{.provider = arguments.run.launch.provider,
+                    .repetitions = arguments.run.repeat,
+                    .processors = usable_processors(),
+                    .ranks_on_host = ranks_on_host(arguments),
+                    .receivers = arguments.receivers};
   Experiments groups;
   for (const std::uint32_t receivers : arguments.receivers) {
     groups.all.emplace_back().receivers = receivers;

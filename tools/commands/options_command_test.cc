@@ -37,9 +37,7 @@ TEST_F(OptionsCommand, RefusesWhatASelectionCannotHonour) {
         "fattree:k=3,h=2,c=1 --collective broadcast --algorithm leaf --ports single-send",
         "fattree:k=3,h=2,c=1 --collective all-to-all --algorithm leaf-single --ports multiport",
         "complete:4 --collective allgather --algorithm ring --ports multiport --root 0"}) {
-    const CommandResult result =
-        run(std::string("compile -o x --links hop-by-hop --topology ") + arguments);
-    EXPECT_EQ(result.status, 0) << result.err;
+    expect_success(std::string("compile -o x --links hop-by-hop --topology ") + arguments);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <iostream>
 #include <memory>
-#include <string>
 
 #include "base/process/variables.h"
 #include "tools/cluster/start_cluster.h"
@@ -12,9 +11,7 @@
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
-#include "tools/options/plan_options.h"
 #include "tools/options/resolve.h"
-#include "tools/options/workload_options.h"
 #include "tools/run/schedules.h"
 
 namespace espalier::tools {

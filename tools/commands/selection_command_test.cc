@@ -1,6 +1,5 @@
 // Selections: what `compile --algorithm auto` writes, and the commands that take its file.
 
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -37,9 +36,8 @@ TEST_F(SelectionCommand, CompileWritesSeveralSchedules) {
   EXPECT_EQ(verified["valid"], true);
   EXPECT_EQ(verified["selection"], compiled["selection"]);
   EXPECT_EQ(verified["schedules"].size(), compiled["schedules"].size());
-  const CommandResult text = run("verify s.esp --topology complete:8");
-  EXPECT_EQ(text.status, 0);
-  EXPECT_PRED2(contains, text.out, "has a schedule for every size and operator");
+  EXPECT_PRED2(contains, expect_success("verify s.esp --topology complete:8"),
+               "has a schedule for every size and operator");
   for (const char* command : {"verify", "show", "simulate --bytes 8"}) {
     expect_refused(command + std::string(" s.esp --topology complete:9"),
                    "made for topology complete:8");
@@ -127,8 +125,7 @@ TEST_F(SelectionCommand, OneRunLengthIsOneSchedule) {
   const auto all = json_of(named);
   EXPECT_TRUE(all.contains("selection"));
   EXPECT_EQ(all["within_percent"], 2);
-  const CommandResult text = run(named);
-  EXPECT_PRED2(contains, text.out, "\nrun length: within 2 % of the best prediction");
+  EXPECT_PRED2(contains, run(named).out, "\nrun length: within 2 % of the best prediction");
   for (const char* given : {"--run-length own", "--run-length 3", "--bytes 4MiB"}) {
     const auto one = json_of(named + given);
     EXPECT_FALSE(one.contains("selection")) << given;
@@ -188,8 +185,7 @@ TEST_F(SelectionCommand, SimulateObeysTheTable) {
     EXPECT_NE(below["algorithm"], row["algorithm"]) << from;
   }
   EXPECT_GE(algorithms.size(), 2u);
-  const CommandResult text = run("simulate s.esp --bytes 8");
-  EXPECT_PRED2(contains, text.out, "  selection  8 bytes: ");
+  EXPECT_PRED2(contains, run("simulate s.esp --bytes 8").out, "  selection  8 bytes: ");
 }
 
 TEST_F(SelectionCommand, OneScheduleIsNamedByItsNumber) {
@@ -204,9 +200,8 @@ TEST_F(SelectionCommand, OneScheduleIsNamedByItsNumber) {
                  "--schedule is for the file of a selection");
   EXPECT_EQ(run("draw s.esp --schedule 1 --svg s.svg").status, 0);
   EXPECT_EQ(run("verify s.esp --schedule 1 --picture p.svg").status, 0);
-  const CommandResult shown = run("show s.esp --schedule 1 --rank 3");
-  EXPECT_EQ(shown.status, 0);
-  EXPECT_EQ(shown.out.find("schedule 1 of s.esp"), 0u) << shown.out;
+  const std::string shown = expect_success("show s.esp --schedule 1 --rank 3");
+  EXPECT_EQ(shown.find("schedule 1 of s.esp"), 0u) << shown;
   // A file of one schedule has schedule 0.
   ASSERT_EQ(
       run("compile --topology complete:4 --collective broadcast --algorithm chain -o c.esp").status,
@@ -255,8 +250,7 @@ TEST_F(SelectionCommand, BoardsHaveRoomIfTheirLimitsSaySo) {
   expect_refused("image build s.esp s.esp --node 0 --release 1.0.0 -o 0.img --board room.textproto",
                  "board 'b' has room for 1 selection");
   ASSERT_EQ(run(image + "room.textproto").status, 0);
-  const CommandResult shown = run("image show 0.img");
-  EXPECT_PRED2(contains, shown.out, "selection 0: reduce");
+  EXPECT_PRED2(contains, run("image show 0.img").out, "selection 0: reduce");
   EXPECT_EQ(json_of("image show 0.img")["selections"][0]["status"], "ok");
   EXPECT_EQ(run("image check 0.img --unsigned").status, 0);
   const std::string compile = "compile --topology complete:8 --collective reduce -o c.esp --board ";

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -199,15 +198,15 @@ void run_show(const ShowArguments& arguments) {
 
 void add_show(Command app) {
   Command command = app.add_command("show", "Prints a schedule file as text");
-  const auto arguments = std::make_shared<ShowArguments>();
-  command.text("file", arguments->file, "The schedule file").required();
-  command.text("--rank", arguments->rank, "Only this rank's program");
-  command.text("--blocks", arguments->blocks,
+  auto& arguments = command.bind<ShowArguments>(run_show);
+  command.text("file", arguments.file, "The schedule file").required();
+  command.text("--rank", arguments.rank, "Only this rank's program");
+  command.text("--blocks", arguments.blocks,
                "Also expand it into steps, for this N (blocks per segment); one that the "
                "schedule has");
-  add_schedule_option(command, arguments->schedule);
-  command.text("--topology", arguments->topology, "Refuse the file if it is for another");
-  add_format(command, arguments->format);
+  add_schedule_option(command, arguments.schedule);
+  command.text("--topology", arguments.topology, "Refuse the file if it is for another");
+  add_format(command, arguments.format);
   command.set_footer(
       "output[s, b] is block b of segment s. Instance i of an action runs in the step given.\n"
       "With --format json everything is numbers, by the schema docs/schedule.schema.json.\n"
@@ -216,7 +215,6 @@ void add_show(Command app) {
       "  espalier show b.esp --rank 5 --blocks 4\n"
       "  espalier show b.esp --blocks 4\n"
       "  espalier show selection.esp --schedule 1 --rank 5");
-  command.set_action([arguments] { run_show(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -14,10 +14,8 @@
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
-#include "tools/common/output.h"
 #include "tools/common/result_files.h"
 #include "tools/common/schedules.h"
-#include "tools/options/workload_options.h"
 #include "tools/report/bound.h"
 #include "tools/report/selection_report.h"
 #include "tools/report/simulate_report.h"
@@ -177,6 +175,34 @@ void judge(const char* how, const Outcome& outcome) {
   if (!outcome.wrong.empty()) negative(std::string(how) + ": " + outcome.wrong);
 }
 
+void add_message_and_link_options(Command command, SimulateOptions& options) {
+  command.text("file", options.file, "The schedule file").required();
+  command.text("--bytes", options.bytes,
+               "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
+               "all-to-all: one rank's part");
+  add_counts_option(command, options.counts);
+  Option alpha = command.real("--alpha", options.alpha, 0, 1e6, "Start-up time of a block, s");
+  Option beta = command.real("--beta", options.beta, 0, 1, "Time per byte, s/B");
+  command
+      .text("--model", options.model,
+            "A model that 'espalier measure -o' wrote, instead of alpha and beta")
+      .excludes(alpha)
+      .excludes(beta);
+  command.real("--jitter", options.jitter, 0, kMaxJitter,
+               "Each transfer takes up to this fraction longer");
+  command.real("--link-jitter", options.link_jitter, 0, kMaxJitter,
+               "Each link is always slower, by its own fraction up to this one");
+  command.real("--node-jitter", options.node_jitter, 0, kMaxJitter,
+               "Delay each node's polling by up to this many block times");
+  command.text("--seed", options.seed, "Seed of all jitter; default: 1");
+  command.word("--switching", {"cut-through", "store-and-forward"}, options.switching,
+               "cut-through: a block holds all links of its path at once; store-and-forward: one "
+               "after the other");
+  add_operator_options(command, options.combining);
+  command.text("--topology", options.topology, "Refuse the file if it is for another");
+  add_format(command, options.format);
+}
+
 }  // namespace
 
 void run_simulate(const SimulateOptions& arguments) {
@@ -208,52 +234,20 @@ void run_simulate(const SimulateOptions& arguments) {
   }
 }
 
-namespace {
-
-void add_message_and_link_options(Command command, SimulateOptions& options) {
-  command.text("file", options.file, "The schedule file").required();
-  command.text("--bytes", options.bytes,
-               "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
-               "all-to-all: one rank's part");
-  add_counts_option(command, options.counts);
-  Option alpha = command.real("--alpha", options.alpha, 0, 1e6, "Start-up time of a block, s");
-  Option beta = command.real("--beta", options.beta, 0, 1, "Time per byte, s/B");
-  command
-      .text("--model", options.model,
-            "A model that 'espalier measure -o' wrote, instead of alpha and beta")
-      .excludes(alpha)
-      .excludes(beta);
-  command.real("--jitter", options.jitter, 0, kMaxJitter,
-               "Each transfer takes up to this fraction longer");
-  command.real("--link-jitter", options.link_jitter, 0, kMaxJitter,
-               "Each link is always slower, by its own fraction up to this one");
-  command.real("--node-jitter", options.node_jitter, 0, kMaxJitter,
-               "Delay each node's polling by up to this many block times");
-  command.text("--seed", options.seed, "Seed of all jitter; default: 1");
-  command.word("--switching", {"cut-through", "store-and-forward"}, options.switching,
-               "cut-through: a block holds all links of its path at once; store-and-forward: one "
-               "after the other");
-  add_operator_options(command, options.combining);
-  command.text("--topology", options.topology, "Refuse the file if it is for another");
-  add_format(command, options.format);
-}
-
-}  // namespace
-
 void add_simulate(Command app) {
   Command command =
       app.add_command("simulate", "Runs a schedule in virtual time and checks every rank's result");
-  const auto arguments = std::make_shared<SimulateOptions>();
-  add_message_and_link_options(command, *arguments);
-  command.text("--trace", arguments->trace,
+  auto& arguments = command.bind<SimulateOptions>(run_simulate);
+  add_message_and_link_options(command, arguments);
+  command.text("--trace", arguments.trace,
                "Write the events of the free run into this file (Trace Event Format)");
   command.flag(
-      "--no-data", arguments->no_data,
+      "--no-data", arguments.no_data,
       "Moves no byte and checks no result. Steps, times, link loads and events are those of a run "
       "with data; time and memory are far less");
-  command.text("--output", arguments->output,
+  command.text("--output", arguments.output,
                "Write each rank's result to DIR/rank-N.bin, as 'espalier run' does");
-  command.text("--events", arguments->events,
+  command.text("--events", arguments.events,
                "Write each node's events to DIR/node-N.events, as 'espalier run' does");
   command.set_footer(
       "Runs twice over the topology's links. In lock step it counts the steps and the demand on\n"
@@ -267,7 +261,6 @@ void add_simulate(Command app) {
       "  espalier simulate b.esp --bytes 64KiB --trace trace.json\n"
       "  espalier simulate gather.esp --counts 100,0,25,3000\n"
       "  espalier simulate million.esp --bytes 512KiB --no-data");
-  command.set_action([arguments] { run_simulate(*arguments); });
 }
 
 }  // namespace espalier::tools

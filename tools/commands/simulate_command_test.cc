@@ -1,7 +1,5 @@
 // espalier simulate over the links of a topology.
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <utility>
 
@@ -83,12 +81,11 @@ TEST_F(Command, SimulateWithACountForEachRank) {
   EXPECT_FALSE(equal.contains("counts"));
 
   compile("a", "complete:3", "all-to-all", "pairwise");
-  const CommandResult random = run("simulate a --counts random:5:100");
-  EXPECT_EQ(random.status, 0) << random.err;
-  const std::size_t begin = random.out.find("counts     random:5:100 = ");
-  ASSERT_NE(begin, std::string::npos) << random.out;
+  const std::string random = expect_success("simulate a --counts random:5:100");
+  const std::size_t begin = random.find("counts     random:5:100 = ");
+  ASSERT_NE(begin, std::string::npos) << random;
   const std::size_t first = begin + std::string("counts     random:5:100 = ").size();
-  std::string numbers = random.out.substr(first, random.out.find(" elements", first) - first);
+  std::string numbers = random.substr(first, random.find(" elements", first) - first);
   std::erase(numbers, ' ');
   const json again = json::parse(run("simulate a --counts " + numbers + " --format json").out);
   EXPECT_EQ(again, json_of("simulate a --counts random:5:100"));
@@ -100,8 +97,7 @@ TEST_F(Command, SimulateWithACountForEachRank) {
 TEST_F(Command, SimulateTakesCountsWithIdleRouters) {
   for (const char* hosts : {"hosts:1x2", "hosts:1x3", "hosts:1x4"}) {
     compile("d", hosts, "all-to-all", "hosts-pairwise", "--links hop-by-hop");
-    const CommandResult result = run("simulate d --counts random:7:200");
-    EXPECT_EQ(result.status, 0) << hosts << ": " << result.err;
+    expect_success("simulate d --counts random:7:200");
   }
 }
 
@@ -199,10 +195,7 @@ TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
 TEST_F(Command, SimulateHopsAndJitter) {
   compile("b", "mesh:1x8", "scatter", "binomial");
   const auto seconds = [&](const char* options) {
-    const CommandResult result =
-        run(std::string("simulate b --bytes 64KiB --format json ") + options);
-    EXPECT_EQ(result.status, 0) << options << ": " << result.err;
-    const json out = json::parse(result.out);
+    const json out = json_of(std::string("simulate b --bytes 64KiB ") + options);
     EXPECT_LT(out["residence"].size(), std::size_t{9}) << "at most W - 1 = 7 steps";
     return out["simulated_seconds"].get<double>();
   };

@@ -1,7 +1,6 @@
 // espalier topology: prints and draws the topology of a specification.
 
 #include <cstdio>
-#include <memory>
 
 #include "planner/make/plan.h"
 #include "tools/commands/commands.h"
@@ -86,10 +85,10 @@ void run_topology(const TopologyArguments& arguments) {
 
 void add_topology(Command app) {
   Command command = app.add_command("topology", "Prints a topology, and draws it");
-  const auto arguments = std::make_shared<TopologyArguments>();
-  command.text("topology", arguments->spec, topology::kSpecificationForms).required();
-  command.text("--svg", arguments->svg, "Also draw it into this file");
-  add_format(command, arguments->format);
+  auto& arguments = command.bind<TopologyArguments>(run_topology);
+  command.text("topology", arguments.spec, topology::kSpecificationForms).required();
+  command.text("--svg", arguments.svg, "Also draw it into this file");
+  add_format(command, arguments.format);
   command.set_footer(
       "Examples:\n"
       "  espalier topology mesh:4x4\n"
@@ -98,7 +97,6 @@ void add_topology(Command app) {
       "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg\n"
       "  espalier topology hosts:4x8 --svg hosts.svg\n"
       "  espalier topology file:examples/topologies/broken-mesh.textproto --svg mesh.svg");
-  command.set_action([arguments] { run_topology(*arguments); });
 }
 
 }  // namespace espalier::tools

@@ -96,9 +96,7 @@ NewImages read_new_image(const UpdateArguments& arguments) {
           : std::string(reinterpret_cast<const char*>(bytes.data()) + kImageBoardAt,
                         kBoardNameBytes - 1)
                 .c_str());
-  Expectation expectation;
-  expectation.board = board.c_str();
-  expectation.authority = &kTakesUnsigned;
+  Expectation expectation{.board = board.c_str(), .authority = &kTakesUnsigned};
   Image image;
   NewImages found;
   const auto memory = std::make_unique<DecodedProgram>();
@@ -117,7 +115,7 @@ NewImages read_new_image(const UpdateArguments& arguments) {
 // How a session of all nodes ended.
 struct Session {
   UpdateEnd end = UpdateEnd::kNone;
-  std::string why;  // kNone, kRefused and kMixed: one line
+  std::string why = {};  // kNone, kRefused and kMixed: one line
   std::uint32_t release = 0;
   std::uint64_t digest = 0;
 };
@@ -155,16 +153,14 @@ Session run_session(const UpdateArguments& arguments, bool updates, const std::s
   if (!kill.empty()) add_kill(kill, options);
   cluster::NodeProcesses cluster;
   start_cluster(options, {}, cluster);
-  Session session;
-  session.release = cluster.members()[0].hello.release;
-  session.digest = cluster.members()[0].hello.release_digest;
+  Session session{.release = cluster.members()[0].hello.release,
+                  .digest = cluster.members()[0].hello.release_digest};
   (void)or_negative(cluster.run(control::RunRequest{}));
   for (std::uint32_t node = 0; node < options.nodes; ++node) {
     const cluster::Member& member = cluster.members()[node];
     const bool reported = member.state == cluster::Member::State::kReported;
     const auto end = reported ? static_cast<UpdateEnd>(member.report.blocks) : UpdateEnd::kNone;
-    const bool agrees = node == 0 || end == session.end;
-    session.end = agrees ? end : UpdateEnd::kNone;
+    session.end = node == 0 || end == session.end ? end : UpdateEnd::kNone;
     const bool failed = end == UpdateEnd::kNone || end == UpdateEnd::kRefused;
     // A killed node is the reason of what the others report.
     if (failed && (session.why.empty() || !reported)) session.why = reason(cluster, node);
@@ -252,29 +248,28 @@ constexpr const char* kUpdateExamples =
 void add_update(Command app) {
   Command command = app.add_command(
       "update", "Installs a new release on all nodes over their own fabric, or on none");
-  const auto arguments = std::make_shared<UpdateArguments>();
-  Option images = command.text("images", arguments->images,
+  auto& arguments = command.bind<UpdateArguments>(update);
+  Option images = command.text("images", arguments.images,
                                "The new image of each node; %r is the node's number");
-  command.text("--flash", arguments->flash,
+  command.text("--flash", arguments.flash,
                "The flash file of each node that no --start starts; %r as above");
-  command.texts("--start", arguments->starts,
+  command.texts("--start", arguments.starts,
                 "NODES=COMMAND: the command that starts these nodes (4,5 or 4-7) instead of "
                 "espalier-node, e.g. an espalier-gateway for a board");
-  Option key = command.text("--public-key", arguments->public_key,
+  Option key = command.text("--public-key", arguments.public_key,
                             "Nodes accept only images signed with this key's private part");
-  command.flag("--unsigned", arguments->takes_unsigned, "Nodes accept any image").excludes(key);
+  command.flag("--unsigned", arguments.takes_unsigned, "Nodes accept any image").excludes(key);
   command
-      .number("--from", arguments->origin, 0, kMaxNodes,
+      .number("--from", arguments.origin, 0, kMaxNodes,
               "The node that sends: the root of the release's broadcast and scatter")
       .excludes(command
-                    .flag("--settle", arguments->settles,
+                    .flag("--settle", arguments.settles,
                           "Only end what an update left: finish the switch, or go back")
                     .excludes(images));
-  add_node_options(command, arguments->launch);
+  add_node_options(command, arguments.launch);
   // NODE@MS kills a node's process MS after the start; a second one in the second session.
-  if (is_set(Variable::kTestFaults)) command.texts("--kill", arguments->kills, "").hide();
+  if (is_set(Variable::kTestFaults)) command.texts("--kill", arguments.kills, "").hide();
   command.set_footer(kUpdateExamples);
-  command.set_action([arguments] { update(*arguments); });
 }
 
 }  // namespace espalier::tools

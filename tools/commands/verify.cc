@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 
 #include "collectives/verify/report/picture.h"
 #include "planner/files/schedule_set.h"

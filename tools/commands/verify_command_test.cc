@@ -2,7 +2,6 @@
 // its verdicts.
 
 #include <functional>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -87,9 +86,7 @@ TEST_F(VerifyCommand, OneWayLinksWithRouters) {
   for (const char* collective : {"broadcast", "allgather"}) {
     const std::string algorithm = collective[0] == 'b' ? "chain" : "ring";
     compile("x", "file:one.textproto", collective, algorithm, "--links hop-by-hop");
-    const CommandResult result = run("verify x");
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_PRED2(contains, result.out, "proven for every N");
+    EXPECT_PRED2(contains, expect_success("verify x"), "proven for every N");
     EXPECT_EQ(run("simulate x --bytes 1000").status, 0);
   }
 }
@@ -126,8 +123,7 @@ TEST_F(VerifyCommand, PrintsTheWitnessOfEachBound) {
 TEST_F(VerifyCommand, SaysThatGreaterBoundsMayExist) {
   compile("large", "mesh:32x32", "scan", "chain", "--links hop-by-hop --no-verify");
   EXPECT_PRED2(contains, run("verify --explain large").out, "not all: distances are taken only");
-  const auto json = json_of("verify large");
-  EXPECT_TRUE(json["certificate"].contains("limited"));
+  EXPECT_TRUE(json_of("verify large")["certificate"].contains("limited"));
 }
 
 // Prints the greatest of all lower bounds, regardless of the one that the schedule claims.
@@ -167,12 +163,11 @@ TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
   for (const auto& [lanes, steps] :
        {std::pair("k=2,h=3,c=1,5,5", "7N+5"), std::pair("k=2,h=2,c=2,3", "3N+3"),
         std::pair("k=3,h=2,c=3,9", "3N+3"), std::pair("k=3,h=2,c=2,1", "19N+3")}) {
-    const CommandResult result =
-        run(std::string("verify --loads --collective all-to-all --algorithm leaf "
-                        "--blocks 9 --topology fattree:") +
-            lanes);
-    EXPECT_EQ(result.status, 0) << lanes << ": " << result.err;
-    EXPECT_PRED2(contains, result.out, std::string(" up to 9: ") + steps + " steps");
+    const std::string result =
+        expect_success(std::string("verify --loads --collective all-to-all --algorithm leaf "
+                                   "--blocks 9 --topology fattree:") +
+                       lanes);
+    EXPECT_PRED2(contains, result, std::string(" up to 9: ") + steps + " steps");
   }
 }
 
@@ -234,14 +229,13 @@ TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
 
 TEST_F(VerifyCommand, ExplainsWhatItProved) {
   compile("r", "mesh:4x4", "reduce", "chain", "--root 15");
-  const CommandResult explained = run("verify r --explain --picture r.svg");
-  EXPECT_EQ(explained.status, 0) << explained.err;
+  const std::string explained = expect_success("verify r --explain --picture r.svg");
   for (const char* words :
        {"r: valid: reduce by chain on mesh:4x4", "\n  form ", "16 programs", "\n  matching ",
         "\n  ports ", "one-port duplex", "\n  links ", "\n  deadlock ", "\n  hazards ",
         "\n  claims ", "0 to 9 blocks", "\n  data flow ", "rank 15's output", "in rank order",
         "\n  in place ", "\n  steps ", "N+14 exactly: 15 for", "\n  bound ", "\n  not proven "}) {
-    EXPECT_PRED2(contains, explained.out, words);
+    EXPECT_PRED2(contains, explained, words);
   }
   const std::string svg = read(directory_ / "r.svg");
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);

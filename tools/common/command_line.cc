@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <utility>
 
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
@@ -122,9 +121,7 @@ void store_values(const CommandLineState& state) {
                 help_hint(state.app));
     }
     for (const std::string& value : values) {
-      if (value.empty()) {
-        bad_input(name + " is empty; expected a value" + help_hint(state.app));
-      }
+      if (value.empty()) bad_input(name + " is empty; expected a value" + help_hint(state.app));
     }
     binding.store(name, values);
   }

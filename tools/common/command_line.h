@@ -84,6 +84,13 @@ class Command {
   void set_footer(const std::string& text);
   // Sets the function that CommandLine::run() calls for this command.
   void set_action(std::function<void()> action);
+  // The same for run(arguments). Returns the arguments, for the command's options.
+  template <typename Arguments, typename Run>
+  Arguments& bind(Run run) {
+    const auto arguments = std::make_shared<Arguments>();
+    set_action([arguments, run] { run(*arguments); });
+    return *arguments;
+  }
 
  private:
   CommandLineState* state_;

@@ -19,8 +19,7 @@ std::uint32_t usable_processors() {
 
 std::uint64_t available_memory() {
   std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::string unit;
+  std::string name, unit;
   std::uint64_t kib = 0;
   while (file >> name >> kib) {
     if (name == "MemAvailable:") return kib * 1024;

@@ -64,9 +64,7 @@ std::uint64_t byte_count(const std::string& option, const std::string& text, std
   };
   // Without a fraction exactly; with one as far as a double is exact.
   std::uint64_t whole = 0;
-  if (parse_number(digits, whole) && whole <= most / unit->bytes) {
-    return whole * unit->bytes;
-  }
+  if (parse_number(digits, whole) && whole <= most / unit->bytes) return whole * unit->bytes;
   double number = 0;
   const char* end = digits.data() + digits.size();
   const auto [behind, wrong] =

@@ -10,9 +10,7 @@
 #include <optional>
 
 #include "base/process/system_error.h"
-#include "tools/common/failure.h"
 #include "tools/common/held_signals.h"
-#include "tools/common/json.h"
 
 namespace espalier::tools {
 

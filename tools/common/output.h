@@ -71,8 +71,7 @@ class Progress {
 
  private:
   std::string label_;
-  bool shown_ = false;
-  bool drawn_ = false;
+  bool shown_ = false, drawn_ = false;
   int percent_ = 0;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };

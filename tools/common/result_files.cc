@@ -40,8 +40,7 @@ void write_events(const std::string& directory, std::uint32_t node, const EventL
   for (std::uint32_t i = 0; i < log.retired(); ++i) {
     event_bytes(log.event(i), bytes.data() + std::size_t{i} * kEventBytes);
   }
-  const fs::path path = fs::path(directory) / ("node-" + std::to_string(node) + ".events");
-  write_file(path.string(), bytes);
+  write_file((fs::path(directory) / ("node-" + std::to_string(node) + ".events")).string(), bytes);
 }
 
 }  // namespace espalier::tools

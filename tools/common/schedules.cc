@@ -1,7 +1,5 @@
 #include "tools/common/schedules.h"
 
-#include <utility>
-
 #include "planner/files/prove.h"
 #include "tools/common/output.h"
 

@@ -69,36 +69,16 @@ std::string limit_remedy(const rlimit& limit, const std::string& option, const s
   return "raise '" + item + "' in /etc/security/limits.conf, and log in again";
 }
 
-HostFact files_fact() {
+// A limit of this process, which is a problem below `wanted`.
+HostFact limit_fact(const char* name, __rlimit_resource resource,
+                    std::string (*text)(std::uint64_t), rlim_t wanted, const std::string& problem,
+                    const std::string& option, const std::string& item) {
   rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  HostFact fact{"open files", limits_text(limit, count_text), "", ""};
-  if (limit.rlim_cur < kMinFiles) {
-    fact.problem = "a process that drives many nodes, or a rank with many peers over tcp, needs " +
-                   std::to_string(kMinFiles) + " or more";
-    fact.remedy = limit_remedy(limit, "n", "nofile", kMinFiles);
-  }
-  return fact;
-}
-
-HostFact file_size_fact() {
-  rlimit limit{};
-  getrlimit(RLIMIT_FSIZE, &limit);
-  HostFact fact{"file size", limits_text(limit, bytes_text), "", ""};
-  if (limit.rlim_cur < kMinFileBytes) {
-    fact.problem = "memory that processes share counts as a file, so mem cannot serve";
-    fact.remedy = limit_remedy(limit, "f", "fsize", kMinFileBytes);
-  }
-  return fact;
-}
-
-HostFact processes_fact() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NPROC, &limit);
-  HostFact fact{"processes", limits_text(limit, count_text), "", ""};
-  if (limit.rlim_cur < kMinProcesses) {
-    fact.problem = "'espalier run' starts a process per node unless --nodes-per-process says more";
-    fact.remedy = limit_remedy(limit, "u", "nproc", kMinProcesses);
+  getrlimit(resource, &limit);
+  HostFact fact{name, limits_text(limit, text), "", ""};
+  if (limit.rlim_cur < wanted) {
+    fact.problem = problem;
+    fact.remedy = limit_remedy(limit, option, item, wanted);
   }
   return fact;
 }
@@ -274,8 +254,20 @@ std::vector<HostFact> interface_facts() {
 std::vector<HostFact> host_facts(bool locks_memory) {
   std::vector<HostFact> facts = interface_facts();
   for (HostFact& fact : std::vector<HostFact>{
-           files_fact(), file_size_fact(), processes_fact(), locked_memory_fact(locks_memory),
-           hugepages_fact(), mapping_fact(), clock_fact(), cores_fact(), congestion_fact()}) {
+           limit_fact(
+               "open files", RLIMIT_NOFILE, count_text, kMinFiles,
+               "a process that drives many nodes, or a rank with many peers over tcp, needs " +
+                   std::to_string(kMinFiles) + " or more",
+               "n", "nofile"),
+           limit_fact("file size", RLIMIT_FSIZE, bytes_text, kMinFileBytes,
+                      "memory that processes share counts as a file, so mem cannot serve", "f",
+                      "fsize"),
+           limit_fact(
+               "processes", RLIMIT_NPROC, count_text, kMinProcesses,
+               "'espalier run' starts a process per node unless --nodes-per-process says more", "u",
+               "nproc"),
+           locked_memory_fact(locks_memory), hugepages_fact(), mapping_fact(), clock_fact(),
+           cores_fact(), congestion_fact()}) {
     facts.push_back(std::move(fact));
   }
   return facts;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <vector>
 
 #include "base/process/variables.h"
 #include "bootstrap/pmix_library.h"

@@ -134,9 +134,7 @@ class MscclParser {
   Number whole(std::string_view name, Number least, Number most) {
     const std::string_view digits = text(name);
     Number value = 0;
-    if (parse_number(digits, value) && value >= least && value <= most) {
-      return value;
-    }
+    if (parse_number(digits, value) && value >= least && value <= most) return value;
     constexpr std::size_t kMaxQuoted = 40;
     refuse(std::string(element_) + " has " + std::string(name) + "=\"" +
            std::string(digits.substr(0, kMaxQuoted)) + (digits.size() > kMaxQuoted ? "..." : "") +
@@ -186,10 +184,9 @@ class MscclParser {
     if (number("id", 0, gpus_ - 1) != next) {
       refuse("gpu has another id than " + std::to_string(next) + ", the next");
     }
-    MscclFile::Gpu gpu;
-    gpu.input_chunks = number("i_chunks", 0, kMaxChunks);
-    gpu.output_chunks = number("o_chunks", 0, kMaxChunks);
-    gpu.scratch_chunks = number("s_chunks", 0, kMaxChunks);
+    MscclFile::Gpu gpu{.input_chunks = number("i_chunks", 0, kMaxChunks),
+                       .output_chunks = number("o_chunks", 0, kMaxChunks),
+                       .scratch_chunks = number("s_chunks", 0, kMaxChunks)};
     file_.gpus.push_back(std::move(gpu));
     check_chunks();
   }
@@ -222,9 +219,8 @@ class MscclParser {
       refuse("tb has another id than " + std::to_string(next) + ", the next");
     }
     const auto rank = static_cast<std::int64_t>(file_.gpus.size()) - 1;
-    MscclFile::Block block;
-    block.to = number("send", -1, gpus_ - 1);
-    block.from = number("recv", -1, gpus_ - 1);
+    MscclFile::Block block{.to = number("send", -1, gpus_ - 1),
+                           .from = number("recv", -1, gpus_ - 1)};
     if (block.to == rank || block.from == rank) refuse("tb has its own gpu as peer");
     block.channel = number("chan", 0, channels_ - 1);
     for (const MscclFile::Block& other : gpu.blocks) {
@@ -258,9 +254,7 @@ class MscclParser {
              "\"; expected s, r, rcs, rrs, rrc, rrcs, cpy, re or nop");
       return;
     }
-    MscclFile::Step step;
-    step.type = type->second;
-    step.line = line();
+    MscclFile::Step step{.type = type->second, .line = line()};
     const std::int64_t count = number("cnt", step.type == Type::kNothing ? 0 : 1, kMscclCount);
     step.from = place("srcbuf", "srcoff", count);
     step.to = place("dstbuf", "dstoff", count);
@@ -284,11 +278,10 @@ class MscclParser {
 
   Chunks place(std::string_view buffer_name, std::string_view offset_name, std::int64_t count) {
     const std::string_view letter = text(buffer_name);
-    Chunks chunks;
-    chunks.buffer = letter == "i"   ? Buffer::kInput
-                    : letter == "o" ? Buffer::kOutput
-                    : letter == "s" ? Buffer::kScratch
-                                    : Buffer::kNone;
+    Chunks chunks{.buffer = letter == "i"   ? Buffer::kInput
+                            : letter == "o" ? Buffer::kOutput
+                            : letter == "s" ? Buffer::kScratch
+                                            : Buffer::kNone};
     if (chunks.buffer == Buffer::kNone) {
       refuse(std::string(buffer_name) + "=\"" + std::string(letter) + "\"; expected i, o or s");
     }

@@ -24,7 +24,7 @@ struct MscclFile {
   };
   struct Step {
     Type type = Type::kNothing;
-    Chunks from, to;  // srcbuf, srcoff, cnt and dstbuf, dstoff, cnt
+    Chunks from = {}, to = {};  // srcbuf, srcoff, cnt and dstbuf, dstoff, cnt
     std::int64_t block = -1, step = -1;
     bool has_dependents = false;
     std::uint64_t line = 0;
@@ -37,11 +37,11 @@ struct MscclFile {
   struct Block {
     std::int64_t to = -1, from = -1;
     std::int64_t channel = 0;
-    std::vector<Step> steps;
+    std::vector<Step> steps = {};
   };
   struct Gpu {
     std::int64_t input_chunks = 0, output_chunks = 0, scratch_chunks = 0;
-    std::vector<Block> blocks;
+    std::vector<Block> blocks = {};
   };
 
   std::string name;

@@ -58,9 +58,7 @@ class Orderer {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const PlacedStep& placed = steps_[i];
       const MscclFile::Block& block = file_.gpus[placed.rank].blocks[placed.block];
-      if (step_of(placed).sends()) {
-        all[{placed.rank, block.to, block.channel}].first.push_back(i);
-      }
+      if (step_of(placed).sends()) all[{placed.rank, block.to, block.channel}].first.push_back(i);
       if (step_of(placed).receives()) {
         all[{block.from, placed.rank, block.channel}].second.push_back(i);
       }
@@ -255,10 +253,9 @@ std::vector<PlacedStep> order_of(const std::string& path, const MscclFile& file)
 }
 
 std::string step_name(const MscclFile& file, const PlacedStep& step) {
-  const auto& gpu = file.gpus[step.rank];
   return "rank " + std::to_string(step.rank) + ", tb " + std::to_string(step.block) + ", step " +
          std::to_string(step.number) + " (line " +
-         std::to_string(gpu.blocks[step.block].steps[step.number].line) + ")";
+         std::to_string(file.gpus[step.rank].blocks[step.block].steps[step.number].line) + ")";
 }
 
 Chunks in_one_buffer(const MscclFile& file, std::uint32_t rank, Chunks chunks) {

@@ -146,8 +146,7 @@ std::string write_ompi_rules(const planner::ChoiceRequest& given,
   Progress progress("ranking");
   for (const OmpiCollective& ompi : ompi_table()) {
     if (std::find(wanted.begin(), wanted.end(), ompi.collective) == wanted.end()) continue;
-    planner::ChoiceRequest request;
-    request.plan = given.plan;
+    planner::ChoiceRequest request{.plan = given.plan};
     request.plan.collective = ompi.collective;
     request.op = reference::default_operator(ompi.collective);
     request.model = given.model;

@@ -60,15 +60,12 @@ class NodeExpander {
   NodeExpander(const Program& program, std::int64_t blocks) : program_(program), blocks_(blocks) {}
 
   NodeOperations expand_node() {
-    NodeOperations node;
-    node.input_chunks = chunks_of(program_, Buffer::kInput, blocks_);
-    node.output_chunks = chunks_of(program_, Buffer::kOutput, blocks_);
-    node.scratch_chunks = program_.scratch_blocks;
+    NodeOperations node{.input_chunks = chunks_of(program_, Buffer::kInput, blocks_),
+                        .output_chunks = chunks_of(program_, Buffer::kOutput, blocks_),
+                        .scratch_chunks = program_.scratch_blocks};
     std::map<std::pair<ActionKind::Value, std::uint32_t>, std::uint32_t> numbers;
     for (const Instance& instance : expand(program_, blocks_)) {
-      Operation operation;
-      operation.kind = instance.kind;
-      operation.step = instance.step;
+      Operation operation{.kind = instance.kind, .step = instance.step};
       if (is_message(instance.kind)) {
         operation.peer = static_cast<std::uint32_t>(instance.peer);
         operation.number = numbers[{instance.kind, operation.peer}]++;
@@ -117,10 +114,8 @@ class NodeExpander {
 Operations expand_operations(const planner::LoadedSchedule& loaded, std::int64_t blocks) {
   or_bad_input(planner::check_form(loaded, blocks));
   const Program& first = loaded.programs.front();
-  Operations expanded;
-  expanded.blocks = blocks;
-  expanded.segments = first.segments;
-  expanded.steps = phase_steps(first, blocks);
+  Operations expanded{
+      .blocks = blocks, .segments = first.segments, .steps = phase_steps(first, blocks)};
   std::size_t count = 0;
   for (const Program& program : loaded.programs) {
     expanded.nodes.push_back(NodeExpander(program, blocks).expand_node());

@@ -26,26 +26,26 @@ struct Chunks {
 struct Operation {
   ActionKind kind = ActionKind::kNone;
   std::int64_t step = 0;
-  std::uint32_t peer = 0;    // SEND, RECEIVE
-  std::uint32_t number = 0;  // SEND, RECEIVE: the message is number 0, 1, ... of its link
-  Chunks into, a, b;         // as in an action
-  OperandAt data;            // the segments and block whose length the operation has
+  std::uint32_t peer = 0;            // SEND, RECEIVE
+  std::uint32_t number = 0;          // SEND, RECEIVE: the message is number 0, 1, ... of its link
+  Chunks into = {}, a = {}, b = {};  // as in an action
+  OperandAt data = {};               // the segments and block whose length the operation has
   // Positions of earlier operations of the node that write chunks which this one reads or writes,
   // or read chunks which this one writes; ascending.
-  std::vector<std::uint32_t> after;
+  std::vector<std::uint32_t> after = {};
 };
 
 struct NodeOperations {
   std::int64_t input_chunks = 0, output_chunks = 0, scratch_chunks = 0;
   // By step. In a step first the sends, then the receives, then combines and copies.
-  std::vector<Operation> operations;
+  std::vector<Operation> operations = {};
 };
 
 struct Operations {
   std::int64_t blocks = 1;    // N
   std::int64_t segments = 1;  // of the whole message
   std::int64_t steps = 0;
-  std::vector<NodeOperations> nodes;
+  std::vector<NodeOperations> nodes = {};
 };
 
 // Expands the schedule for N = `blocks`. Throws Failure (bad input) if it has more than

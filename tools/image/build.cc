@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <optional>
 
 #include "base/command_line.h"
@@ -379,29 +378,29 @@ void run_build(const BuildArguments& arguments) {
 void add_build(Command image) {
   Command command =
       image.add_command("build", "Makes a node's image from schedule files and a board");
-  const auto arguments = std::make_shared<BuildArguments>();
+  auto& arguments = command.bind<BuildArguments>(run_build);
   command
       .arguments(
-          "schedules", arguments->schedules,
+          "schedules", arguments.schedules,
           "Schedule files; the image has one program of each, and of a selection one of each of "
           "its schedules")
       .required();
-  command.text("--board", arguments->board, "The board's folder or its board.textproto").required();
-  command.text("--node", arguments->node,
+  command.text("--board", arguments.board, "The board's folder or its board.textproto").required();
+  command.text("--node", arguments.node,
                "The node; default: the board's; all nodes if the output has %r");
-  command.text("--release", arguments->release, "Like 1.2.3: the highest one boots").required();
+  command.text("--release", arguments.release, "Like 1.2.3: the highest one boots").required();
   command
-      .text("--counter", arguments->counter,
+      .text("--counter", arguments.counter,
             "Security counter: once it has run, no image with a lower one boots")
-      .show_default(arguments->counter);
-  command.text("--spares", arguments->spares,
+      .show_default(arguments.counter);
+  command.text("--spares", arguments.spares,
                "links, nodes or both: also programs for what is left after each single loss, on "
                "hop-by-hop schedules");
-  command.flag("--fewer-spares", arguments->fewer_spares,
+  command.flag("--fewer-spares", arguments.fewer_spares,
                "With --spares: leave out the losses for which the board can hold no spare");
-  command.text("--key", arguments->key, "Sign it with this private key");
-  command.text("-o,--output", arguments->output, "The image; %r is the node's number").required();
-  add_format(command, arguments->format);
+  command.text("--key", arguments.key, "Sign it with this private key");
+  command.text("-o,--output", arguments.output, "The image; %r is the node's number").required();
+  add_format(command, arguments.format);
   command.set_footer(
       "Each schedule is verified first. Examples:\n"
       "  espalier image build b.esp --board boards/linux-x86_64 --node 3 --release 1.0.0 -o 3.img\n"
@@ -409,7 +408,6 @@ void add_build(Command image) {
       "      --counter 1 --key release.key -o images/node-%r.img\n"
       "  espalier image build m.esp --board boards/linux-x86_64 --release 1.0.0 --spares both \\\n"
       "      -o node-%r.img");
-  command.set_action([arguments] { run_build(*arguments); });
 }
 
 }  // namespace espalier::tools::image

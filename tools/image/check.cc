@@ -29,8 +29,7 @@ struct CheckArguments {
 
 // The expected header of the image; `board` must outlive it.
 Expectation expectation_of(const CheckArguments& arguments, const std::string& board) {
-  Expectation expectation;
-  expectation.board = board.c_str();
+  Expectation expectation{.board = board.c_str()};
   if (!arguments.topology.empty()) {
     expectation.topology_digest = parse_topology(arguments.topology)->digest();
   }
@@ -257,35 +256,33 @@ void add_expectation(Command command, CheckArguments& arguments) {
 void add_check(Command image) {
   Command command =
       image.add_command("check", "Checks an image as a node does, and names the violated rule");
-  const auto arguments = std::make_shared<CheckArguments>();
-  add_expectation(command, *arguments);
-  command.text("--board", arguments->board,
+  auto& arguments = command.bind<CheckArguments>(run_check);
+  add_expectation(command, arguments);
+  command.text("--board", arguments.board,
                "Refuse it if it is for another: a name, a folder or a board.textproto");
-  add_format(command, arguments->format);
+  add_format(command, arguments.format);
   command.set_footer(
       "Exit status 1 if it is refused. Examples:\n"
       "  espalier image check 3.img --public-key release.key.pub --board linux-x86_64 --node 3\n"
       "  espalier image check 3.img --unsigned");
-  command.set_action([arguments] { run_check(*arguments); });
 }
 
 void add_install(Command image) {
   Command command =
       image.add_command("install", "Writes an image into the free slot of a flash's file");
-  const auto arguments = std::make_shared<CheckArguments>();
-  add_expectation(command, *arguments);
-  command.text("--board", arguments->board, "The board that has the flash").required();
+  auto& arguments = command.bind<CheckArguments>(run_install);
+  add_expectation(command, arguments);
+  command.text("--board", arguments.board, "The board that has the flash").required();
   command
-      .text("--flash", arguments->flash,
+      .text("--flash", arguments.flash,
             "File with the contents of the flash; created if it does not exist")
       .required();
-  command.flag("--confirmed", arguments->confirmed,
+  command.flag("--confirmed", arguments.confirmed,
                "Confirm it without a first run: for a factory, not for an update");
   command.set_footer(
       "Example:\n"
       "  espalier image install 3.img --board boards/linux-x86_64 --flash node-3.flash \\\n"
       "      --public-key release.key.pub --confirmed");
-  command.set_action([arguments] { run_install(*arguments); });
 }
 
 }  // namespace espalier::tools::image

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 
 #include "base/counted.h"
 #include "base/read_file.h"
@@ -195,8 +194,7 @@ void write_key(const std::string& path, const std::string& text, unsigned mode) 
   const auto size = static_cast<ssize_t>(text.size());
   const bool written = file >= 0 && write(file, text.data(), text.size()) == size;
   const int error = errno;
-  const bool closed = file < 0 || close(file) == 0;
-  if (written && closed) return;
+  if (written && (file < 0 || close(file) == 0)) return;
   if (file >= 0) unlink(path.c_str());
   bad_input("cannot write the key '" + one_line(path) + "': " + std::strerror(error));
 }
@@ -327,32 +325,29 @@ void settle(Trust& trust) {
 
 void add_show(Command image) {
   Command command = image.add_command("show", "Prints the contents of an image");
-  const auto arguments = std::make_shared<ShowArguments>();
-  command.text("image", arguments->file, "The image").required();
-  add_format(command, arguments->format);
+  auto& arguments = command.bind<ShowArguments>(run_show);
+  command.text("image", arguments.file, "The image").required();
+  add_format(command, arguments.format);
   command.set_footer("Example:\n  espalier image show node-3.img");
-  command.set_action([arguments] { run_show(*arguments); });
 }
 
 void add_sign(Command image) {
   Command command = image.add_command("sign", "Signs an image with Ed25519");
-  const auto arguments = std::make_shared<SignArguments>();
-  command.text("image", arguments->file, "The image").required();
-  command.text("--key", arguments->key, "The private key: PEM or 32 bytes, mode 0600").required();
-  command.text("-o,--output", arguments->output,
+  auto& arguments = command.bind<SignArguments>(run_sign);
+  command.text("image", arguments.file, "The image").required();
+  command.text("--key", arguments.key, "The private key: PEM or 32 bytes, mode 0600").required();
+  command.text("-o,--output", arguments.output,
                "The signed image; default: replace the unsigned one");
   command.set_footer("Example:\n  espalier image sign node-3.img --key release.key");
-  command.set_action([arguments] { run_sign(*arguments); });
 }
 
 void add_keygen(Command image) {
   Command command = image.add_command("keygen", "Makes an Ed25519 key");
-  const auto arguments = std::make_shared<KeygenArguments>();
-  command.text("-o,--output", arguments->output, "The private key, a new file, mode 0600")
+  auto& arguments = command.bind<KeygenArguments>(run_keygen);
+  command.text("-o,--output", arguments.output, "The private key, a new file, mode 0600")
       .required();
-  command.text("--public", arguments->public_key, "The public key; default: OUTPUT.pub");
+  command.text("--public", arguments.public_key, "The public key; default: OUTPUT.pub");
   command.set_footer("Example:\n  espalier image keygen -o release.key");
-  command.set_action([arguments] { run_keygen(*arguments); });
 }
 
 }  // namespace image

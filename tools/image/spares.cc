@@ -39,10 +39,7 @@ planner::LoadedSchedule compile_proven(const planner::PlanRequest& request,
 planner::LoadedSchedule compile_left(const std::shared_ptr<const topology::Topology>& left,
                                      Collective collective, const std::string& algorithm,
                                      std::uint32_t root, const std::string& name) {
-  planner::PlanRequest request;
-  request.topology = left;
-  request.collective = collective;
-  request.is_hop_by_hop = true;
+  planner::PlanRequest request{.topology = left, .collective = collective, .is_hop_by_hop = true};
   request.placement.kind = planner::Placement::Kind::kAsNumbered;
   if (has_root(collective)) request.root = root;
   const std::string other = simplest(collective);
@@ -84,8 +81,7 @@ std::string loss_text(const Loss& loss) {
 
 Result<std::unique_ptr<topology::Topology>> what_is_left(const topology::Topology& topology,
                                                          const Loss& loss) {
-  const std::uint32_t lost = loss.kind == Loss::Kind::kNode ? 1 : 0;
-  const std::uint32_t ranks = topology.ranks() - lost;
+  const std::uint32_t ranks = topology.ranks() - (loss.kind == Loss::Kind::kNode ? 1 : 0);
   if (ranks < 2) return fail("fewer than two ranks are left");
   std::string text = "custom:name: \"left\" ranks: " + std::to_string(ranks) +
                      " routers: " + std::to_string(topology.nodes() - topology.ranks());
@@ -114,8 +110,7 @@ Spare make_spare(const topology::Topology& topology,
       compile_left(rest, Collective::kAllreduce, "two-tree", 0, "the agreement" + without);
   for (const Program& program : spare.agreement.programs) {
     Layout layout;
-    const Status status = make_layout(program, Recovery::kElements, 4, layout);
-    if (status == Status::kOk &&
+    if (make_layout(program, Recovery::kElements, 4, layout) == Status::kOk &&
         scratch_needed(program, layout) <= Recovery::kScratchSlots * Recovery::kElements * 4) {
       continue;
     }
@@ -124,8 +119,7 @@ Spare make_spare(const topology::Topology& topology,
   if (loss.kind == Loss::Kind::kNothing) return spare;
   for (const planner::LoadedSchedule& schedule : schedules) {
     const Program& main = schedule.programs.front();
-    const bool rooted = has_root(main.collective);
-    if (rooted && loss == Loss::node(main.root)) {
+    if (has_root(main.collective) && loss == Loss::node(main.root)) {
       spare.schedules.emplace_back();
       continue;
     }

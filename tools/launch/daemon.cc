@@ -56,7 +56,7 @@ struct Rank {
   std::uint32_t number = 0;
   pid_t process = -1;
   bool ended = false;  // stays a zombie, so that its group's number stays its own
-  std::array<Stream, 2> streams;
+  std::array<Stream, 2> streams = {};
 };
 
 // The IPv4 address from which ssh was called; empty if there is none.
@@ -173,8 +173,7 @@ void Daemon::become(std::uint32_t number, int input, int output, int errors) {
   for (std::string& argument : arguments_) words.push_back(argument.data());
   words.push_back(nullptr);
   execv(program_.c_str(), words.data());
-  const std::string line = "cannot start '" + program_ + "': " + std::strerror(errno) + "\n";
-  (void)write_all(STDERR_FILENO, line);
+  (void)write_all(STDERR_FILENO, "cannot start '" + program_ + "': " + std::strerror(errno) + "\n");
   _exit(127);
 }
 
@@ -183,8 +182,7 @@ bool Daemon::fork_rank(std::uint32_t number) {
   for (auto& ends : pipes) {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
   }
-  sigset_t all;
-  sigset_t own;
+  sigset_t all, own;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &own);
   const pid_t child = keeper_.fork_group();
@@ -199,9 +197,7 @@ bool Daemon::fork_rank(std::uint32_t number) {
   } else {  // only rank 0 has the launcher's input; the others read its end
     close(pipes[0][1]);
   }
-  Rank rank;
-  rank.number = number;
-  rank.process = child;
+  Rank rank{.number = number, .process = child};
   for (std::size_t i = 0; i < 2; ++i) rank.streams[i].pipe = pipes[i + 1][0];
   for (const int file : {pipes[1][0], pipes[2][0], input_}) {
     if (file >= 0) fcntl(file, F_SETFL, O_NONBLOCK);
@@ -310,8 +306,7 @@ void Daemon::read_stream(Rank& rank, std::size_t stream) {
     from.since_ns = monotonic_ns();
     from.burst += static_cast<std::size_t>(received);
   }
-  const bool closed = received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR);
-  if (closed) {
+  if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) {
     close(from.pipe);
     from.pipe = -1;
     finish(rank, stream);

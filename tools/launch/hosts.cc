@@ -48,8 +48,7 @@ bool is_ipv6(const std::string& text) {
 
 // HOST or HOST:N. An IPv6 address has N only behind brackets, as in [::1]:4.
 Result<Host> read_host(const std::string& word) {
-  Host host;
-  host.name = word;
+  Host host{.name = word};
   std::string number;
   bool has_number = false;
   const std::size_t user = word.find('@') == std::string::npos ? 0 : word.find('@') + 1;

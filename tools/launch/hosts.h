@@ -10,7 +10,7 @@
 namespace espalier::launch {
 
 struct Host {
-  std::string name;         // empty: this host; may begin with USER@
+  std::string name = {};    // empty: this host; may begin with USER@
   std::uint32_t slots = 0;  // ranks that it may get; 0: as many as the others
   std::uint32_t port = 0;   // of the remote shell; 0: its default
   bool is_here = false;     // this host: its ranks start without a remote shell

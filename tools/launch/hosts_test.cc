@@ -6,8 +6,6 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <vector>
 
 #include "base/testing/contains.h"
 #include "base/testing/results.h"

@@ -35,8 +35,7 @@ struct Output::Writer {
     std::size_t owner = kNoOwner;
     std::size_t bytes = 0;  // of the rank, without what the launcher added
   };
-  int file = -1;
-  int event = -1;
+  int file = -1, event = -1;
   bool stopped = false;
   int error = 0;
   bool discards = false;  // the parent closed the stream

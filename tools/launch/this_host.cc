@@ -10,7 +10,6 @@
 
 #include <climits>
 #include <cstring>
-#include <vector>
 
 #include "tools/launch/hosts.h"
 

@@ -60,8 +60,7 @@ void send_and_return(Builder& builder, std::uint32_t receivers, std::uint32_t ra
 
 // The mean of both experiments' times with one receiver.
 double first_of(const std::vector<Timing>& timings) {
-  double sum = 0;
-  double count = 0;
+  double sum = 0, count = 0;
   for (const Timing& timing : timings) {
     if (timing.receivers != 1) continue;
     sum += timing.seconds;
@@ -72,8 +71,7 @@ double first_of(const std::vector<Timing>& timings) {
 
 // seconds = first + slope * (receivers - 1), by least squares.
 double slope_of(const std::vector<Timing>& timings, Experiment experiment, double first) {
-  double xx = 0;
-  double xy = 0;
+  double xx = 0, xy = 0;
   for (const Timing& timing : timings) {
     if (timing.experiment != experiment) continue;
     const double x = timing.receivers - 1.0;
@@ -113,10 +111,8 @@ const char* experiment_name(Experiment experiment) {
 Status experiment_program(Experiment experiment, std::uint32_t receivers, std::uint32_t rank,
                           std::uint64_t topology_digest, Program& out) {
   if (receivers == 0 || receivers > kMaxReceivers) return Status::kBadArgument;
-  CollectiveParameters parameters;
-  parameters.ranks = receivers + 1;
-  parameters.topology_digest = topology_digest;
-  parameters.window = 2 * receivers;
+  CollectiveParameters parameters{
+      .ranks = receivers + 1, .topology_digest = topology_digest, .window = 2 * receivers};
   Outline outline{.collective = Collective::kBroadcast, .algorithm = experiment_name(experiment)};
   outline.one_block = true;
   Builder builder(out);
@@ -139,11 +135,8 @@ std::vector<std::uint8_t> experiment_file(Experiment experiment, std::uint32_t r
 std::vector<std::uint8_t> stream_file(std::uint32_t ranks, std::uint32_t block_bytes) {
   return file_of(ranks, [&](std::uint32_t rank, std::uint64_t digest, Program& out) {
     const BlockRule rule{0, block_bytes};
-    CollectiveParameters parameters;
-    parameters.ranks = ranks;
-    parameters.topology_digest = digest;
-    parameters.blocks = &rule;
-    parameters.blocks_count = 1;
+    CollectiveParameters parameters{
+        .ranks = ranks, .topology_digest = digest, .blocks = &rule, .blocks_count = 1};
     return find_algorithm(Collective::kBroadcast, "chain")->generate(parameters, rank, out);
   });
 }
@@ -169,8 +162,7 @@ Postal fit_postal(const std::vector<Timing>& timings) {
   // T = t_s (k-1) + 2 lambda t_s, and T = 2 t_s (k-1) + 2 lambda t_s.
   const double echo = slope_of(timings, Experiment::kEcho, first);
   const double back = slope_of(timings, Experiment::kReturn, first) / 2;
-  Postal postal;
-  postal.one_way_s = first / 2;
+  Postal postal{.one_way_s = first / 2};
   if (echo > 0) postal.echo_lambda = postal.one_way_s / echo;
   if (back > 0) postal.return_lambda = postal.one_way_s / back;
   if (echo + back <= 0) return postal;
@@ -180,11 +172,7 @@ Postal fit_postal(const std::vector<Timing>& timings) {
 }
 
 Line fit_line(const std::vector<double>& bytes, const std::vector<double>& seconds) {
-  double w = 0;
-  double x = 0;
-  double xx = 0;
-  double y = 0;
-  double xy = 0;
+  double w = 0, x = 0, xx = 0, y = 0, xy = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (seconds[i] <= 0) continue;
     const double weight = 1 / (seconds[i] * seconds[i]);

@@ -24,8 +24,7 @@ planner::LoadedSchedule experiment(Experiment which, std::uint32_t receivers) {
 TEST(Postal, ExperimentsAreBroadcastsThatVerify) {
   for (const Experiment which : kExperiments) {
     for (std::uint32_t receivers = 1; receivers <= kMaxReceivers; ++receivers) {
-      const planner::LoadedSchedule schedule = experiment(which, receivers);
-      const verify::Verdict verdict = verdict_of(schedule, {});
+      const verify::Verdict verdict = verdict_of(experiment(which, receivers), {});
       EXPECT_TRUE(verdict.valid) << receivers << verdict.counterexample.message;
     }
   }
@@ -58,9 +57,7 @@ double simulated(Experiment which, std::uint32_t receivers, const sim::Model& mo
 // On a network that is the postal model the two experiments give its parameters back.
 TEST(Postal, ExperimentsFindTheModelsParameters) {
   for (const double lambda : {1.0, 1.8, 5.0}) {
-    sim::Model model;
-    model.alpha = 2e-6;
-    model.beta = 1e-9;
+    sim::Model model{.alpha = 2e-6, .beta = 1e-9};
     const std::uint64_t bytes = 1000;
     const double send = model.alpha + model.beta * static_cast<double>(bytes);
     model.latency = (lambda - 1) * send;
@@ -148,10 +145,7 @@ TEST(Postal, LinesHaveNoNegativeParts) {
 }
 
 Measured two_sizes() {
-  Measured measured;
-  measured.provider = "mem";
-  measured.repetitions = 3;
-  measured.receivers = {1, 2};
+  Measured measured{.provider = "mem", .repetitions = 3, .receivers = {1, 2}};
   for (const std::uint64_t bytes : {8u, 4096u}) {
     MeasuredSize size;
     size.bytes = bytes;
@@ -221,9 +215,7 @@ TEST(MeasuredModel, MedianHasItsInterval) {
 }
 
 TEST(MeasuredModel, StreamsTellTheOverheadFromAlpha) {
-  Measured measured;
-  measured.provider = "mem";
-  measured.processors = measured.ranks_on_host = 2;
+  Measured measured{.provider = "mem", .processors = 2, .ranks_on_host = 2};
   for (const std::uint64_t bytes : {8u, 1000u}) {
     MeasuredSize size;
     size.bytes = bytes;

@@ -158,9 +158,8 @@ Collective collective_of(const std::string& name) {
 }
 
 planner::PlanRequest plan_request(const PlanOptions& options) {
-  planner::PlanRequest request;
-  request.topology = parse_topology(options.topology);
-  request.collective = collective_of(options.collective);
+  planner::PlanRequest request{.topology = parse_topology(options.topology),
+                               .collective = collective_of(options.collective)};
   if (options.algorithm != kAuto) {
     request.algorithm = or_bad_input(planner::find_entry(request.collective, options.algorithm));
   }

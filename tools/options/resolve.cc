@@ -7,7 +7,6 @@
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/options/workload_options.h"
 
 namespace espalier::tools {
 
@@ -81,10 +80,7 @@ namespace {
 
 planner::ChoiceRequest request_of(const planner::PlanRequest& plan, const ModelOptions& options,
                                   const BoardLimits& limits) {
-  planner::ChoiceRequest request;
-  request.plan = plan;
-  request.model = model_of(options);
-  request.limits = limits.get();
+  planner::ChoiceRequest request{.plan = plan, .model = model_of(options), .limits = limits.get()};
   request.conditions.ranks_on_host = ranks_per_host(options.ranks_per_host, request.model);
   return request;
 }

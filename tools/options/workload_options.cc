@@ -69,10 +69,8 @@ Operator operator_of(Collective collective, const OperatorOptions& options) {
 }
 
 reference::ReferenceInput case_of(const Program& program, const OperatorOptions& options) {
-  reference::ReferenceInput what;
-  what.collective = program.collective;
-  what.ranks = program.ranks;
-  what.root = program.root;
+  reference::ReferenceInput what{
+      .collective = program.collective, .ranks = program.ranks, .root = program.root};
   what.op = operator_of(what.collective, options);
   if (program.needs_commutative && !what.op.commutes) {
     bad_input("operator '" + options.op + "' does not commute, and " +

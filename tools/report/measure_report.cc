@@ -56,8 +56,7 @@ bool shares_processors(const Measured& measured) {
 }
 
 void evaluate(Measured& measured) {
-  std::vector<double> bytes;
-  std::vector<double> seconds;
+  std::vector<double> bytes, seconds;
   std::vector<SizeTime> samples;
   for (MeasuredSize& size : measured.sizes) {
     size.postal = fit_postal(size.timings);
@@ -72,8 +71,7 @@ void evaluate(Measured& measured) {
       size.line = measured.line;
       continue;
     }
-    predict::LinkCost cost;
-    cost.lines = lines_through(samples);
+    predict::LinkCost cost{.lines = lines_through(samples)};
     const predict::CostLine& line = cost.line(size.bytes);
     size.line = {static_cast<double>(line.alpha_ps) * 1e-12,
                  static_cast<double>(line.beta_fs) * 1e-15};

@@ -26,14 +26,14 @@ struct MeasuredSize {
 };
 
 struct Measured {
-  std::string provider;
+  std::string provider = {};
   std::uint32_t repetitions = 0;
   std::uint32_t processors = 0;     // of this machine; the others have as many
   std::uint32_t ranks_on_host = 1;  // processes that share them
-  std::vector<std::uint32_t> receivers;
-  std::vector<MeasuredSize> sizes;  // ascending
-  Line line;                        // through all sizes
-  MeasuredTime hop;  // of a small message along a chain of all processes; 0: not measured
+  std::vector<std::uint32_t> receivers = {};
+  std::vector<MeasuredSize> sizes = {};  // ascending
+  Line line = {};                        // through all sizes
+  MeasuredTime hop = {};  // of a small message along a chain of all processes; 0: not measured
 };
 
 // Whether processes share processors. Then a message costs them more, for they take turns.

@@ -58,8 +58,7 @@ void add_nodes(const SizeResult& size, std::string& text) {
 
 // The process table of a hop-by-hop run: by node its endpoints.
 void add_endpoints(const RunResult& result, std::string& text) {
-  std::size_t name = 4;
-  std::size_t address = 8;
+  std::size_t name = 4, address = 8;
   for (const EndpointResult& row : result.endpoints) {
     name = std::max({name, row.name.size(), row.peer_name.size()});
     address = std::max(address, row.address.size());
@@ -174,10 +173,9 @@ std::string legend(const RunResult& result) {
 }
 
 Json result_json(const RunResult& result) {
-  Json out;
-  out["topology"] = result.topology;
-  out["collective"] = result.collective;
-  out["algorithm"] = result.algorithm;
+  Json out = {{"topology", result.topology},
+              {"collective", result.collective},
+              {"algorithm", result.algorithm}};
   if (!result.chosen.empty()) out["chosen"] = result.chosen;
   if (result.rooted) out["root"] = result.root;
   out["ranks"] = result.ranks;
@@ -199,17 +197,16 @@ Json result_json(const RunResult& result) {
   out["back_to_back"] = result.back_to_back;
   out["runs"] = Json::array();
   for (const SizeResult& size : result.sizes) {
-    Json run;
-    run["bytes"] = size.bytes;
-    run["blocks"] = size.blocks;
-    run["block_bytes"] = size.block_bytes;
-    run["steps"] = size.steps;
-    run["alpha_s"] = size.alpha;
-    run["beta_s_per_byte"] = size.beta;
-    run["bound_steps"] = size.bound_steps;
-    run["predicted_s"] = size.predicted;
-    run["alpha_is_default"] = result.default_model;
-    run["beta_is_default"] = result.default_model;
+    Json run = {{"bytes", size.bytes},
+                {"blocks", size.blocks},
+                {"block_bytes", size.block_bytes},
+                {"steps", size.steps},
+                {"alpha_s", size.alpha},
+                {"beta_s_per_byte", size.beta},
+                {"bound_steps", size.bound_steps},
+                {"predicted_s", size.predicted},
+                {"alpha_is_default", result.default_model},
+                {"beta_is_default", result.default_model}};
     const Bandwidth bandwidth = bandwidth_for(result, size, median_of(size));
     run["algbw_gb_per_s"] = bandwidth.algorithm ? Json(*bandwidth.algorithm) : Json();
     run["busbw_gb_per_s"] = bandwidth.bus ? Json(*bandwidth.bus) : Json();
@@ -226,6 +223,40 @@ Json result_json(const RunResult& result) {
   }
   out["right"] = result.right;
   return out;
+}
+
+std::string result_text(const RunResult& result, bool ranks) {
+  std::string text = format("%s by %s on %s", result.collective.c_str(), result.algorithm.c_str(),
+                            result.topology_title.c_str());
+  if (result.rooted) text += format(", root %u", result.root);
+  if (result.combines) text += format(", %s of %s", result.op.c_str(), result.type.c_str());
+  text +=
+      format(", over %s%s; proven for %s; descriptors up to %llu bytes\n", result.provider.c_str(),
+             result.hop_by_hop ? ", hop by hop" : "", result.proven_for.c_str(),
+             static_cast<unsigned long long>(result.descriptor_bytes));
+  if (result.hop_by_hop) {
+    if (ranks) add_endpoints(result, text);
+    text += format("%zu endpoints, each joined to its peer's and to no other\n",
+                   result.endpoints.size());
+  }
+  if (!result.chosen.empty()) text += result.chosen_by + ": " + result.chosen + "\n";
+  if (!result.counts.empty()) {
+    text += "counts: " + tools::counts_text(result.counts_option, result.counts) + " elements\n";
+  }
+  text += legend(result);
+  add_table(result, text);
+  std::size_t checked = 0, correct = 0;
+  for (const SizeResult& size : result.sizes) {
+    if (ranks) add_nodes(size, text);
+    add_failures(size, text);  // always
+    for (const NodeResult& node : size.nodes) {
+      checked += node.checked ? 1 : 0;
+      correct += node.checked && node.right && !node.failed ? 1 : 0;
+    }
+  }
+  text +=
+      format("%s: %zu of %zu results correct\n", result.right ? "ok" : "FAILED", correct, checked);
+  return text;
 }
 
 }  // namespace
@@ -259,47 +290,6 @@ std::string to_json(const std::vector<RunResult>& results) {
   const Json out = {{"algorithm", algorithm}, {"schedules", schedules}, {"right", right}};
   return out.dump(2) + "\n";
 }
-
-namespace {
-
-std::string result_text(const RunResult& result, bool ranks) {
-  std::string text = format("%s by %s on %s", result.collective.c_str(), result.algorithm.c_str(),
-                            result.topology_title.c_str());
-  if (result.rooted) text += format(", root %u", result.root);
-  if (result.combines) {
-    text += format(", %s of %s", result.op.c_str(), result.type.c_str());
-  }
-  text +=
-      format(", over %s%s; proven for %s; descriptors up to %llu bytes\n", result.provider.c_str(),
-             result.hop_by_hop ? ", hop by hop" : "", result.proven_for.c_str(),
-             static_cast<unsigned long long>(result.descriptor_bytes));
-  if (result.hop_by_hop) {
-    if (ranks) add_endpoints(result, text);
-    text += format("%zu endpoints, each joined to its peer's and to no other\n",
-                   result.endpoints.size());
-  }
-  if (!result.chosen.empty()) text += result.chosen_by + ": " + result.chosen + "\n";
-  if (!result.counts.empty()) {
-    text += "counts: " + tools::counts_text(result.counts_option, result.counts) + " elements\n";
-  }
-  text += legend(result);
-  add_table(result, text);
-  std::size_t checked = 0;
-  std::size_t correct = 0;
-  for (const SizeResult& size : result.sizes) {
-    if (ranks) add_nodes(size, text);
-    add_failures(size, text);  // always
-    for (const NodeResult& node : size.nodes) {
-      checked += node.checked ? 1 : 0;
-      correct += node.checked && node.right && !node.failed ? 1 : 0;
-    }
-  }
-  text +=
-      format("%s: %zu of %zu results correct\n", result.right ? "ok" : "FAILED", correct, checked);
-  return text;
-}
-
-}  // namespace
 
 std::string to_text(const std::vector<RunResult>& results, bool ranks) {
   std::string text;

@@ -14,19 +14,19 @@ namespace espalier::run_command {
 // How one node's part of the runs of one size went.
 struct NodeResult {
   std::uint32_t node = 0;
-  std::string name;     // "rank 3", "router 17 (level 1)"
-  bool router = false;  // it has neither input nor result
+  std::string name = {};  // "rank 3", "router 17 (level 1)"
+  bool router = false;    // it has neither input nor result
   std::int32_t pid = 0;
   double seconds = 0;       // of the last repetition, by its own clock
   bool has_bytes = false;   // it gives or holds the message, so it has a digest
   std::uint64_t bytes = 0;  // of what sha256 is of
-  std::string sha256;       // of the result (broadcast's root: of the message it sent)
+  std::string sha256 = {};  // of the result (broadcast's root: of the message it sent)
   bool checked = false;     // it had to hold a result
   bool right = false;       // and it did, each repetition
-  std::string status;       // "ok", or how it failed, one line
+  std::string status = {};  // "ok", or how it failed, one line
   bool failed = false;
   bool disturbed = false;  // --kill or --stop hit its process
-  std::string cause;       // final status of its machine: "dead link"; empty: none reported
+  std::string cause = {};  // final status of its machine: "dead link"; empty: none reported
   std::uint32_t detector = 0;
   std::uint32_t peer = 0;
   double after_disturbance = 0;  // s from the last --kill or --stop to its end

@@ -6,9 +6,8 @@ namespace espalier::tools {
 namespace {
 
 std::string row_text(const planner::ScheduleSet& set, const SelectionRow& row) {
-  const SelectionTable& table = set.selected->table;
   return set.members.at(row.program).algorithm + " (from " + counted(row.from_bytes, "byte") +
-         (counts_per_rank(Collective(table.collective)) ? " a rank" : "") +
+         (counts_per_rank(Collective(set.selected->table.collective)) ? " a rank" : "") +
          (row.needs_commutative ? ", for operators that commute)" : ")");
 }
 

@@ -34,9 +34,7 @@ Json term_json(const Program& program, const Term& term) {
   if (term.table != 0) {
     json["table"] = Json::array();
     const std::uint8_t* const entries = table_entries(program, term);
-    for (std::uint32_t x = 0; x < term.mod; ++x) {
-      json["table"].push_back(table_entry(entries, x));
-    }
+    for (std::uint32_t x = 0; x < term.mod; ++x) json["table"].push_back(table_entry(entries, x));
   }
   return json;
 }

@@ -39,8 +39,7 @@ std::string term_text(const Term& term) {
   const std::string text = divided(inner, term.div, term.mod);
   if (term.table != 0) {
     const std::uint32_t first = term.table - 1;
-    const std::string position = first == 0 ? text : std::to_string(first) + " + " + text;
-    return "table[" + position + "]";
+    return "table[" + (first == 0 ? text : std::to_string(first) + " + " + text) + "]";
   }
   if (term.digits == 0) return "(" + text + ")";
   return "reverse_" + std::to_string(term.base) + "^" + std::to_string(term.digits) + "(" + text +

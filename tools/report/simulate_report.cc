@@ -30,21 +30,19 @@ struct Links {
   std::uint64_t all = 0, used = 0, waits = 0;
   double waited = 0;                            // s
   std::array<std::uint64_t, kBins> by_share{};  // of those used
-  std::vector<sim::LinkTraffic> busiest;        // of those used, the busiest first
+  std::vector<sim::LinkTraffic> busiest = {};   // of those used, the busiest first
 };
 
 // With at most `listed` of the busiest.
 Links add_up(const StoredSchedule& schedule, const Outcome& outcome, std::size_t listed) {
-  Links links;
-  links.all = schedule.loaded().topology->link_count();
+  Links links{.all = schedule.loaded().topology->link_count()};
   std::vector<const sim::LinkTraffic*> used;
   for (const sim::LinkTraffic& link : outcome.links) {
     if (link.blocks == 0) continue;
     ++links.used;
     links.waits += link.waits;
     links.waited += link.waited;
-    const auto bin = static_cast<std::size_t>(share(link, outcome) * kBins);
-    ++links.by_share[std::min(bin, kBins - 1)];
+    ++links.by_share[std::min(static_cast<std::size_t>(share(link, outcome) * kBins), kBins - 1)];
     used.push_back(&link);
   }
   const auto end = used.begin() + static_cast<std::ptrdiff_t>(std::min(listed, used.size()));

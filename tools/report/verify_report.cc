@@ -3,7 +3,6 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "planner/files/prove.h"
 #include "planner/make/blocks.h"
-#include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"

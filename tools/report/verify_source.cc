@@ -1,7 +1,5 @@
 #include "tools/report/verify_source.h"
 
-#include <utility>
-
 #include "tools/common/output.h"
 
 namespace espalier::tools {

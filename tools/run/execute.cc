@@ -48,10 +48,8 @@ class SizeRun {
     size.bytes = what_.bytes;
     predict(size);
     for (std::uint32_t node = 0; node < schedule_.programs.size(); ++node) {
-      NodeResult result;
-      result.node = node;
-      result.name = schedule_.topology->node_name(node);
-      result.router = node >= what_.ranks;
+      NodeResult result{
+          .node = node, .name = schedule_.topology->node_name(node), .router = node >= what_.ranks};
       result.checked = !result.router && (barrier_ || reference::has_result(what_, node));
       result.right = result.checked;
       size.nodes.push_back(result);
@@ -120,8 +118,7 @@ class SizeRun {
       const std::uint8_t* expected = input_ != nullptr
                                          ? reinterpret_cast<const std::uint8_t*>(input_->data())
                                          : results.of(node.node).data();
-      const std::uint8_t* output = cluster_.members()[node.node].memory.output();
-      node.right = std::memcmp(output, expected, bytes) == 0;
+      node.right = std::memcmp(cluster_.members()[node.node].memory.output(), expected, bytes) == 0;
       size.right = size.right && node.right;
     }
   }
@@ -169,8 +166,7 @@ class SizeRun {
     run.repetitions = options_.back_to_back;
     size.right = tools::or_negative(cluster_.run(run));
     double slowest = 0;
-    std::uint64_t last_begin = 0;
-    std::uint64_t last_end = 0;
+    std::uint64_t last_begin = 0, last_end = 0;
     for (NodeResult& node : size.nodes) {
       const cluster::Member& member = cluster_.members()[node.node];
       if (member.state != cluster::Member::State::kReported) continue;
@@ -245,8 +241,7 @@ void give_memory(const RunOptions& options, const planner::LoadedSchedule& sched
   what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
   const std::vector<std::uint32_t> rooms = log_rooms(options, schedule, what);
   for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
-    std::uint64_t input = 0;
-    std::uint64_t output = 0;
+    std::uint64_t input = 0, output = 0;
     if (node < what.ranks) {
       // Never none at all: a message of 0 bytes has buffers too.
       const bool gives = reference::has_input(what, node);

@@ -22,8 +22,7 @@ constexpr std::uint64_t kEagerBytes = 16384;
 std::uint64_t endpoint_bytes(const cluster::LaunchOptions& launch, const Program& program,
                              const tools::LinkTable* table) {
   if (launch.provider == ofi::kMemProvider) {
-    mem::Shape shape;
-    shape.ring = std::bit_ceil(launch.window);
+    mem::Shape shape{.ring = std::bit_ceil(launch.window)};
     return links_count(program) * mem::inbox_bytes(shape);
   }
   const std::uint64_t lanes = table == nullptr ? links_count(program) : tools::endpoints(*table);
@@ -35,8 +34,7 @@ std::uint64_t needed(const RunOptions& options, const planner::LoadedSchedule& s
                      const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
                      std::uint64_t bytes) {
   what.bytes = bytes / element_bytes(what.op) * element_bytes(what.op);
-  std::uint64_t sum = 0;
-  std::uint64_t longest = 0;
+  std::uint64_t sum = 0, longest = 0;
   for (const Program& program : schedule.programs) {
     Layout layout;
     if (make_layout(program, reference::count(what), element_bytes(what.op), layout) !=

@@ -22,10 +22,9 @@ constexpr std::uint64_t kMaxRunBytes = std::uint64_t{1} << 40;
 
 planner::ChoiceRequest request_of(const RunOptions& options, planner::PlanRequest plan,
                                   const tools::BoardLimits& limits) {
-  planner::ChoiceRequest request;
-  request.plan = std::move(plan);
-  request.model = tools::model_of({options.model, ""});
-  request.limits = limits.get();
+  planner::ChoiceRequest request{.plan = std::move(plan),
+                                 .model = tools::model_of({options.model, ""}),
+                                 .limits = limits.get()};
   request.conditions = run_conditions(options, request.model, request.plan.topology->nodes());
   return request;
 }
@@ -63,10 +62,9 @@ std::uint64_t longest_part(const RunOptions& options, const planner::Choice& cho
   const auto any =
       std::find_if(choice.candidates().begin(), choice.candidates().end(),
                    [](const planner::Candidate& one) { return !one.programs.empty(); });
-  reference::ReferenceInput what;
-  what.collective = any->programs.front().collective;
-  what.ranks = any->programs.front().ranks;
-  what.op = choice.request().op;
+  reference::ReferenceInput what{.collective = any->programs.front().collective,
+                                 .ranks = any->programs.front().ranks,
+                                 .op = choice.request().op};
   tools::set_counts(options.counts, what);
   return what.bytes;
 }

@@ -33,8 +33,7 @@ std::optional<std::vector<std::uint32_t>> parse_nodes(const std::string& text,
   std::vector<std::uint32_t> list;
   std::istringstream ranges(text + ",");
   for (std::string range; std::getline(ranges, range, ',');) {
-    std::uint32_t first = 0;
-    std::uint32_t last = 0;
+    std::uint32_t first = 0, last = 0;
     if (!parse_range(range, first, last) || last >= nodes) return std::nullopt;
     for (std::uint32_t node = first; node <= last; ++node) list.push_back(node);
   }

@@ -48,9 +48,8 @@ Simulation::Simulation(const StoredSchedule& schedule, SimulatedMemory& memory,
 
 void Simulation::start(std::uint32_t node) {
   const Program& program = schedule_.program(node);
-  const reference::ReferenceInput& run = memory_.run();
   const Status status =
-      cluster_.start(node, program, memory_.of(program), run.op, memory_.counts(node));
+      cluster_.start(node, program, memory_.of(program), memory_.run().op, memory_.counts(node));
   if (status == Status::kOk) return;
   negative(schedule_.loaded().topology->node_name(node) + " cannot start: " + status_name(status));
 }
@@ -77,14 +76,13 @@ Outcome Simulation::run_freely(std::uint64_t blocks, const Report& report) {
 }
 
 Outcome Simulation::outcome(sim::RunResult result) {
-  Outcome all;
-  all.run = std::move(result);
-  all.blocks = cluster_.network().blocks();
-  all.events = cluster_.network().events();
-  all.contention = cluster_.network().contention();
-  all.residence = cluster_.network().residence();
-  all.wrong = memory_.wrong();
-  return all;
+  return {.run = std::move(result),
+          .wrong = memory_.wrong(),
+          .blocks = cluster_.network().blocks(),
+          .events = cluster_.network().events(),
+          .links = {},
+          .contention = cluster_.network().contention(),
+          .residence = cluster_.network().residence()};
 }
 
 std::string check_barrier(const StoredSchedule& schedule, SimulatedMemory& memory,

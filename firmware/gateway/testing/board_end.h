@@ -32,11 +32,7 @@ class BoardEnd {
 
  private:
   static SerialConfig config() {
-    SerialConfig config;
-    config.session = 77;
-    config.first_channel = agent::kChannel;
-    config.window = agent::kWindow;
-    return config;
+    return {.session = 77, .first_channel = agent::kChannel, .window = agent::kWindow};
   }
 
   std::unique_ptr<HostCarrier> carrier_;

@@ -12,10 +12,7 @@
 namespace espalier::gateway {
 
 [[nodiscard]] inline SerialConfig serial_config(std::uint32_t window, std::uint32_t session) {
-  SerialConfig config;
-  config.session = session;
-  config.window = window;
-  return config;
+  return {.session = session, .window = window};
 }
 
 // The gateway's end of a board's carrier, and the bridge.

@@ -59,7 +59,7 @@ struct Options {
 
 // The processes of a job that survived: their former ranks, ascending. This process is among them.
 struct Survivors {
-  std::vector<std::uint32_t> ranks;
+  std::vector<std::uint32_t> ranks = {};
   std::uint32_t generation = 0;  // 1 after the first rejoin
 };
 

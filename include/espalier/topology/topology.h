@@ -39,17 +39,17 @@ struct Link {
 struct Shape {
   // fat tree: arity is the number of children of every router, 0 if it differs between levels
   std::uint32_t arity = 0, height = 0;
-  std::vector<std::uint32_t> arities;     // fat tree: children of a router of level 1 .. height
-  std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
-  std::uint32_t rows = 0, columns = 0;    // mesh:RxC
+  // fat tree: children of a router, and lanes of its branches, of level 1 .. height
+  std::vector<std::uint32_t> arities = {}, capacities = {};
+  std::uint32_t rows = 0, columns = 0;  // mesh:RxC
   // mesh, torus, ring: the ranks in each dimension, the one with the greatest strides first; wraps:
   // the lines along each dimension are rings
-  std::vector<std::uint32_t> grid;
+  std::vector<std::uint32_t> grid = {};
   bool wraps = false;
   std::uint32_t hypercube = 0;  // its dimensions
   // hierarchical crossbar: the modules, the modules of each, ..., the ranks of each innermost one;
   // the channels into and out of the modules of each level, outermost first
-  std::vector<std::uint32_t> crossbar, channels_in, channels_out;
+  std::vector<std::uint32_t> crossbar = {}, channels_in = {}, channels_out = {};
   std::uint32_t hosts = 0, host_ranks = 0;  // hosts, and the ranks of each
 };
 
@@ -127,8 +127,8 @@ struct Embedding {
     bool is_right = false;  // right successor of the parent, otherwise its down successor
   };
 
-  std::string name;                                       // used in messages
-  std::string topology, collective = {}, algorithm = {};  // the specifications
+  std::string name = {};                                       // used in messages
+  std::string topology = {}, collective = {}, algorithm = {};  // the specifications
   std::uint32_t run_length = 0;  // run length r of a fractional tree; 0: not a fractional tree
   Switching switching = Switching::kCutThrough;
   // Virtual rank -> rank of the topology; virtual rank 0 is the root.

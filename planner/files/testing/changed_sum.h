@@ -16,9 +16,8 @@ namespace espalier::planner {
 
 // Returns the file of a sum along a chain of three ranks, with each program changed.
 inline std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& change) {
-  CollectiveParameters parameters;
-  parameters.ranks = 3;
-  parameters.topology_digest = or_throw(topology::parse("complete:3"))->digest();
+  CollectiveParameters parameters{
+      .ranks = 3, .topology_digest = or_throw(topology::parse("complete:3"))->digest()};
   ScheduleFileWriter writer("complete:3", parameters.topology_digest, 3, 3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Program program{};

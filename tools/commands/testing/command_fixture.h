@@ -70,11 +70,16 @@ class Command : public DirectoryTest {
     for (const Refusal& row : rows) expect_refused(command + row.arguments, row.words);
   }
 
+  // Expects status 0. Returns what the command printed.
+  std::string expect_success(const std::string& arguments) {
+    const CommandResult result = run(arguments);
+    EXPECT_EQ(result.status, 0) << arguments << ": " << result.err;
+    return result.out;
+  }
+
   // The command's results as JSON.
   nlohmann::json json_of(const std::string& arguments) {
-    const CommandResult result = run(arguments + " --format json");
-    EXPECT_EQ(result.status, 0) << result.err;
-    return nlohmann::json::parse(result.out);
+    return nlohmann::json::parse(expect_success(arguments + " --format json"));
   }
 
   // Compiles into `name`.
