@@ -10,6 +10,7 @@
 #include "base/testing/results.h"
 #include "bootstrap/server.h"
 #include "communicator/testing/local_job.h"
+#include "espalier/collectives/schedule/program.h"
 #include "espalier/communicator.h"
 
 namespace espalier {
