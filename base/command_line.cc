@@ -12,7 +12,7 @@ Result<std::vector<GivenOption>> split_options(std::string_view program,
   };
   std::vector<GivenOption> given;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
+    const std::string word = words[i] == "-h" ? "--help" : words[i];
     if (!word.starts_with("--")) return fail("unexpected argument '" + word + "'");
     const std::size_t equals = word.find('=');
     const bool has_equals = equals != std::string::npos;

@@ -25,7 +25,7 @@ struct GivenOption {
 };
 
 // Splits `words`, which begin after the program's name, into options, in their order. An option is
-// --NAME VALUE or --NAME=VALUE, or --NAME alone if it takes no value.
+// --NAME VALUE or --NAME=VALUE, or --NAME alone if it takes no value. -h is --help.
 // Errors, which name `program`: an unknown option, a missing or surplus value, or a word that
 // belongs to no option.
 [[nodiscard]] Result<std::vector<GivenOption>> split_options(std::string_view program,

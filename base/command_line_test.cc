@@ -7,7 +7,7 @@
 namespace espalier {
 namespace {
 
-constexpr OptionSpec kSpecs[] = {{"device"}, {"check", false}};
+constexpr OptionSpec kSpecs[] = {{"device"}, {"check", false}, {"help", false}};
 
 std::string split(const std::vector<std::string>& words, std::vector<GivenOption>& given) {
   const auto split = split_options("program", words, kSpecs);
@@ -23,6 +23,8 @@ TEST(CommandLine, SplitsIntoOptions) {
   EXPECT_EQ(given[1].name, "check");
   EXPECT_EQ(given[2].value, "a=b");
   EXPECT_EQ(given[3].value, "");
+  ASSERT_EQ(split({"-h"}, given), "");
+  EXPECT_EQ(given[0].name, "help");
 }
 
 TEST(CommandLine, SaysWhatIsWrong) {

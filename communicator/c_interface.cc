@@ -106,8 +106,9 @@ template <typename Struct>
 int take_or_fail(const Struct& given, Struct& known, const char* name) {
   if (given.struct_size < sizeof(std::size_t)) {
     return fails(ESPALIER_BAD_ARGUMENT, std::string(name) + ".struct_size is " +
-                                            std::to_string(given.struct_size) + "; initialize " +
-                                            name + " with its macro in espalier.h");
+                                            std::to_string(given.struct_size) +
+                                            "; initialize it with espalier_default_" +
+                                            (name + std::strlen("espalier_")) + "()");
   }
   if (take(given, known)) return ESPALIER_OK;
   return fails(ESPALIER_BAD_ARGUMENT, std::string(name) +
@@ -280,10 +281,14 @@ int espalier_join(const espalier_join_options* options, espalier_comm** comm) {
 int espalier_leave(espalier_comm* comm) {
   return without_exceptions([&] {
     if (comm == nullptr) return int{ESPALIER_OK};
-    const std::unique_ptr<espalier_comm> ends(comm);
+    std::unique_ptr<espalier_comm> ends(comm);
     const Status failed = comm->communicator.cause().status;  // it has none once it has left
     const auto left = comm->communicator.leave();
     if (left) return int{ESPALIER_OK};
+    if (comm->communicator.size() != 0) {  // another thread uses it
+      (void)ends.release();
+      return fails(ESPALIER_BAD_ARGUMENT, left.error().message);
+    }
     const int status = failed == Status::kOk ? ESPALIER_BACK_END : static_cast<int>(failed);
     return fails(status, left.error().message);
   });

@@ -1,11 +1,13 @@
 #include "communicator/call_check.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/counted.h"
 #include "base/try.h"
 #include "collectives/schedule/selection.h"
 #include "espalier/collectives/machine/operators.h"
+#include "espalier/collectives/schedule/program.h"
 
 namespace espalier::communicator {
 namespace {
@@ -93,7 +95,17 @@ std::string operator_fault(const Operator& op) {
          op_name(Op::kCustom);
 }
 
+// Whether a whole message of parts of the largest count exceeds limits, as make_layout() has it.
+bool is_too_large(const Call& call, std::uint32_t ranks) {
+  const std::uint64_t parts = counts_per_rank(call.collective) ? ranks : 1;
+  return largest_count(call) > kMaxMessageBytes / element_bytes(call.op) / parts;
+}
+
 }  // namespace
+
+std::uint64_t largest_count(const Call& call) {
+  return call.counts.empty() ? call.count : std::ranges::max(call.counts);
+}
 
 std::uint64_t elements_of(Extent extent, const Call& call, const Place& place, bool is_input) {
   if (extent == Extent::kNothing) return 0;
@@ -126,14 +138,21 @@ Result<void> check_arguments(const Call& call, std::uint32_t ranks) {
   if (element_bytes(call.op) == 0) {
     return fail(name + ": the element type is unknown or has no size");
   }
+  if (combines_operands(call.collective) && call.is_bool && call.op.op == Op::kSum) {
+    return fail(name + ": operator sum is not defined for type bool; expected max or min");
+  }
   if (combines_operands(call.collective) && !can_combine(call.op)) {
     return fail(name + ": " + operator_fault(call.op));
   }
-  if (call.counts.empty()) return {};
   const std::uint64_t entries = unequal_entries(call.collective, ranks);
-  if (counts_per_rank(call.collective) && call.counts.size() == entries) return {};
-  return fail(name + ": " + counted(call.counts.size(), "count") + "; expected " +
-              (counts_per_rank(call.collective) ? std::to_string(entries) : "none"));
+  const bool takes_counts = counts_per_rank(call.collective);
+  if ((call.needs_counts || !call.counts.empty()) &&
+      !(takes_counts && call.counts.size() == entries)) {
+    return fail(name + ": " + counted(call.counts.size(), "count") + "; expected " +
+                (takes_counts ? std::to_string(entries) : "none"));
+  }
+  if (is_too_large(call, ranks)) return fail(name + ": " + status_name(Status::kTooLarge));
+  return {};
 }
 
 Result<void> check_memory(const Call& call, const CallExtents& extents, const Place& place) {

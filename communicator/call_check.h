@@ -20,6 +20,9 @@ struct CallExtents {
   Extent input = Extent::kNothing, output = Extent::kNothing;
 };
 
+// Returns the call's count, or the largest of its counts.
+[[nodiscard]] std::uint64_t largest_count(const Call& call);
+
 // Returns the elements of a buffer of `extent` at `place`.
 [[nodiscard]] std::uint64_t elements_of(Extent extent, const Call& call, const Place& place,
                                         bool is_input);

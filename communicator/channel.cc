@@ -8,12 +8,32 @@
 #include "base/try.h"
 #include "communicator/call_check.h"
 #include "communicator/channel_use.h"
+#include "communicator/no_memory.h"
 
 namespace espalier::communicator {
 
-Channel::~Channel() {
-  if (is_listed_) job_->remove(*this);
-  if (is_active()) set_active(false);
+namespace {
+
+Error ended() {
+  try {
+    return {"the communicator has left; expected this call before leave()"};
+  } catch (const std::bad_alloc&) {
+    return memory_error("");
+  }
+}
+
+}  // namespace
+
+Channel::~Channel() { close(); }
+
+void Channel::close() {
+  if (is_of_parent()) return;
+  std::shared_ptr<Job> job;  // may end last, when no thread is in the channel
+  const Use use(*this, Use::Crowd::kWaits);
+  while (first_ != nullptr) finish(fail(ended()));
+  if (std::exchange(is_listed_, false)) job_->remove(*this);
+  fabric_ = nullptr;
+  job = std::move(job_);
 }
 
 Result<void> Channel::leave_whole() {
@@ -66,6 +86,12 @@ Result<void> Channel::check_process() const {
               " and has no rank of its own; expected the call in the process that joined");
 }
 
+Result<void> Channel::check_unused() const {
+  if (is_of_parent()) return {};
+  const Use use(*this);
+  return use.has() ? Result<void>() : fail(crowded());
+}
+
 Result<void> Channel::run(const Call& call) {
   if (is_of_parent()) return check_process();
   const auto recent = std::find_if(
@@ -99,6 +125,7 @@ Result<void> Channel::start(Operation& operation) {
   if (is_of_parent()) return check_process();
   const Use use(*this);
   if (!use.has()) return fail(crowded());
+  if (job_ == nullptr || is_leaving_) return fail(ended());
   auto started = enqueue(operation);
   if (operation.state != Operation::State::kComplete) job_->call_progress_thread();
   return started;
@@ -264,7 +291,7 @@ void Channel::await_completion(Operation& operation) {
     progress();
     if (operation.state != Operation::State::kComplete) wait_for_peers();
   }
-  job_->note_waiting(0);
+  if (job_ != nullptr) job_->note_waiting(0);  // null: complete since leave()
 }
 
 void Channel::wait_for_peers() {

@@ -40,6 +40,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t size);
   ~Channel();
+  // Gives back what the channel has of the job and the fabric, because it has left: requests and
+  // plans keep no more than its memory. Collectives that are not complete become errors. In a
+  // forked child: does nothing.
+  void close();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -64,6 +68,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // its endpoint when all ranks have come. Waits for no other rank while the whole job's channel
   // lives.
   [[nodiscard]] Result<void> leave_part();
+  [[nodiscard]] bool is_leaving() const { return is_leaving_; }  // the job closes it
   [[nodiscard]] bool has_left() const { return has_left_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
@@ -71,13 +76,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Job& job() { return *job_; }
   [[nodiscard]] std::shared_ptr<Job> shared_job() const { return job_; }
   [[nodiscard]] const Members& members() const { return members_; }
-  // After a failure: its cause. In a forked child: none.
+  // After a failure: its cause. In a forked child, and while another thread calls: none.
   [[nodiscard]] Cause cause() const;
   // Whether this process was forked from the one that made the channel. All calls then fail, and
   // nothing is destroyed.
   [[nodiscard]] bool is_of_parent() const { return generation_ != process_generation(); }
   // Errors: is_of_parent().
   [[nodiscard]] Result<void> check_process() const;
+  // Errors: another thread uses the channel.
+  [[nodiscard]] Result<void> check_unused() const;
 
   // Calls `function`, which returns a Result. If this rank has no memory for it, the communicator
   // fails on all ranks, and the result is that error. Functions that return no Result throw

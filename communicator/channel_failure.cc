@@ -72,8 +72,8 @@ Result<void> Channel::check_alive() const {
 
 Cause Channel::cause() const {
   if (is_of_parent()) return {};
-  const Use use(*this, Use::Crowd::kWaits);
-  return size_ == 1 ? Cause() : machine_.cause();
+  const Use use(*this);
+  return size_ == 1 || !use.has() ? Cause() : machine_.cause();
 }
 
 // No exception may cross the machine: an operator's ends the collective, on all ranks.

@@ -1,6 +1,5 @@
 // From a call to an operation of a channel: its schedule, the links that it needs, and its memory.
 
-#include <algorithm>
 #include <chrono>
 #include <future>
 #include <string>
@@ -77,8 +76,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   request.unequal_counts = !call.counts.empty();
   request.own_counts = own_counts;
   request.commutes = commutes(call.op);
-  const ElementCounts counts(
-      call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
+  const ElementCounts counts(largest_count(call));
   // Equal on all ranks.
   request.bytes = own_counts ? 0 : started_bytes(counts, element_bytes(call.op));
   const Use use(*this);
@@ -115,7 +113,7 @@ Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
 
 void Channel::forget(const Operation& operation) {
   const Use use(*this, Use::Crowd::kWaits);
-  fabric_->forget(operation.kept);
+  if (fabric_ != nullptr) fabric_->forget(operation.kept);
 }
 
 }  // namespace espalier::communicator

@@ -135,10 +135,12 @@ template <typename Function>
 auto guarded(Channel* channel, const char* object, Function function) -> decltype(function()) {
   if (channel != nullptr) return channel->guard(function);
   try {
-    const bool is_plan = std::string_view(object) == "plan";
-    return fail("this " + std::string(object) + " was moved from" +
-                (is_plan ? "; expected the object that it was moved to"
-                         : ", or has left; expected one that join() or split() returned"));
+    const std::string_view name = object;
+    return fail("this " + std::string(name) + " was moved from" +
+                (name == "plan" ? "; expected the object that it was moved to"
+                 : name == "request"
+                     ? ", or was never started; expected one that start() returned"
+                     : ", or has left; expected one that join() or split() returned"));
   } catch (const std::bad_alloc&) {
     return fail(communicator::memory_error(""));
   }
@@ -154,13 +156,13 @@ Request::Request(std::shared_ptr<Operation> operation) : operation_(std::move(op
 Request::~Request() = default;
 
 Result<bool> Request::test() {
-  if (operation_ == nullptr) return true;
-  return operation_->channel->guard([this] { return operation_->channel->test(*operation_); });
+  return guarded(channel_of(operation_), "request",
+                 [this] { return operation_->channel->test(*operation_); });
 }
 
 Result<void> Request::wait() {
-  if (operation_ == nullptr) return {};
-  return operation_->channel->guard([this] { return operation_->channel->wait(*operation_); });
+  return guarded(channel_of(operation_), "request",
+                 [this] { return operation_->channel->wait(*operation_); });
 }
 
 Plan::Plan(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
@@ -192,19 +194,29 @@ Communicator::Communicator(std::shared_ptr<Channel> channel, bool is_world)
 
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
   if (this == &other) return *this;
-  (void)leave();
+  (void)end();
   channel_ = std::move(other.channel_);
   is_world_ = other.is_world_;
   return *this;
 }
 
-Communicator::~Communicator() { (void)leave(); }
+Communicator::~Communicator() { (void)end(); }
 
 Result<void> Communicator::leave() {
+  const std::shared_ptr<Channel> channel = channel_;  // lasts until end() has returned
+  return guarded(channel.get(), "communicator", [&]() -> Result<void> {
+    ESPALIER_TRY(channel->check_unused());
+    return end();
+  });
+}
+
+Result<void> Communicator::end() {
   const std::shared_ptr<Channel> channel = std::exchange(channel_, nullptr);
   if (channel == nullptr) return {};
-  return guarded(channel.get(), "communicator",
-                 [&] { return is_world_ ? channel->leave_whole() : channel->leave_part(); });
+  auto left =
+      channel->guard([&] { return is_world_ ? channel->leave_whole() : channel->leave_part(); });
+  if (!left || !channel->is_leaving()) channel->close();
+  return left;
 }
 
 std::uint32_t Communicator::rank() const { return channel_ == nullptr ? 0 : channel_->rank(); }

@@ -143,6 +143,7 @@ std::size_t Job::progress_leaving(bool skips_used) {
     }
     leaving_.erase(first, leaving_.end());
   }
+  for (const auto& channel : gone) channel->close();
   return kept;
 }
 
@@ -167,8 +168,11 @@ void Job::end_whole(bool waits) {
   note_waiting(0);
   const std::lock_guard ending(end_mutex_);
   std::vector<std::shared_ptr<Channel>> gone;
-  const std::lock_guard lock(mutex_);  // unlocked before they end
-  gone.swap(leaving_);
+  {
+    const std::lock_guard lock(mutex_);
+    gone.swap(leaving_);
+  }
+  for (const auto& channel : gone) channel->close();
 }
 
 void Job::progress_forever() {

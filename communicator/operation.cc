@@ -21,7 +21,8 @@ bool are_alike(const Call& a, const Call& b) {
          a.op.type == b.op.type && a.op.commutes == b.op.commutes &&
          a.op.element_bytes == b.op.element_bytes && a.op.custom_id == b.op.custom_id &&
          a.op.custom == b.op.custom && a.op.context == b.op.context && a.root == b.root &&
-         a.send_room == b.send_room && a.receive_room == b.receive_room;
+         a.send_room == b.send_room && a.receive_room == b.receive_room &&
+         a.needs_counts == b.needs_counts && a.is_bool == b.is_bool;
 }
 
 ElementCounts counts_of(Operation& operation) {

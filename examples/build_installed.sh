@@ -21,7 +21,7 @@ done
 PKG_CONFIG_PATH=$(dirname "$(find "$folder/root" -name espalier.pc)")
 export PKG_CONFIG_PATH
 
-flags=$(pkg-config --cflags espalier)
+flags="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror $(pkg-config --cflags espalier)"
 cd "$folder/root"
 headers=$(find . -path '*/include/espalier/*.h' | sed 's,.*/include/,,')
 [ "$(echo "$headers" | wc -l)" -gt 30 ] || { echo "few headers were installed: $headers"; exit 1; }

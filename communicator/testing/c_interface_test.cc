@@ -136,6 +136,8 @@ TEST(CInterface, StructsOfOtherHeaders) {
   EXPECT_EQ(espalier_run(&older, world), ESPALIER_OK) << espalier_error();
   older.struct_size = 0;
   EXPECT_EQ(espalier_run(&older, world), ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(espalier_error(),
+               "espalier_call.struct_size is 0; initialize it with espalier_default_call()");
   espalier_leave(world);
 }
 

@@ -312,7 +312,15 @@ TEST(Communicator, RangesAndScalars) {
     bool any = is_root;
     EXPECT_EQ(message_of(world.allreduce(any, Op::kMax)), "");
     EXPECT_TRUE(any);
-    EXPECT_NE(message_of(world.allreduce(any, Op::kSum)), "");
+    EXPECT_EQ(message_of(world.allreduce(any, Op::kSum)),
+              "allreduce: operator sum is not defined for type bool; expected max or min");
+    std::uint32_t scanned = 1, below = 2;
+    EXPECT_EQ(message_of(world.scan(scanned, Op::kSum)), "");
+    EXPECT_EQ(scanned, world.rank() + 1);
+    EXPECT_EQ(message_of(world.exscan(below, Op::kSum)), "");
+    EXPECT_EQ(below, is_root ? 2 : 2 * world.rank());
+    EXPECT_EQ(message_of(world.run(call::allreduce(scanned, Op::kMax))), "");
+    EXPECT_EQ(scanned, 3u);
   });
 }
 
@@ -348,15 +356,32 @@ TEST(Communicator, PartsOfUnequalCounts) {
   });
 }
 
+// Requests and plans may last longer: they keep no membership in the job.
 TEST(Communicator, Leaves) {
-  on_all(2, [](Communicator& world) {
+  std::shared_ptr<bootstrap::Bootstrap> members[2];
+  const auto body = [&](Communicator& world) {
+    const std::string left = "the communicator has left; expected this call before leave()";
+    const auto& member = members[world.rank()];
     auto part = or_throw(world.split(0));
+    std::vector<Request> requests;
+    std::vector<Plan> plans;
+    for (Communicator* each : {&*part, &world}) {
+      requests.push_back(or_throw(each->start(call::barrier())));
+      plans.push_back(or_throw(each->plan(call::barrier())));
+    }
     EXPECT_EQ(message_of(part->leave()), "");
     EXPECT_EQ(part->size(), 0u);
-    EXPECT_EQ(message_of(part->leave()), "");
+    EXPECT_EQ(message_of(plans[0].start()), left);
+    EXPECT_NE(message_of(part->leave()), "");
+    EXPECT_GT(member.use_count(), 2);
     EXPECT_EQ(message_of(world.leave()), "");
+    EXPECT_EQ(member.use_count(), 2);  // and of the options
     EXPECT_NE(message_of(world.barrier()), "");
-  });
+    for (Request& each : requests) EXPECT_EQ(message_of(each.wait()), "");
+    for (Plan& each : plans) EXPECT_EQ(message_of(each.start()), left);
+  };
+  on_all(2, body,
+         [&](JoinOptions& options, std::uint32_t rank) { members[rank] = options.membership; });
 }
 
 // Between two calls the library's thread wakes at most 10 times a second in each process.

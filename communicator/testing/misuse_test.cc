@@ -2,14 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/testing/results.h"
+#include "communicator/c_interface.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
+#include "espalier/espalier.h"
 
 namespace espalier {
 namespace {
@@ -120,6 +126,7 @@ TEST(Misuse, AnObjectThatWasMovedFromHasErrors) {
     std::vector<float> data(4);
     auto planned = world.plan(call::barrier());
     ASSERT_TRUE(planned);
+    Request started = or_throw(world.start(call::barrier())), request = std::move(started);
     Communicator moved = std::move(world);
     // NOLINTBEGIN(bugprone-use-after-move)
     EXPECT_EQ(world.rank(), 0U);
@@ -132,6 +139,11 @@ TEST(Misuse, AnObjectThatWasMovedFromHasErrors) {
     EXPECT_EQ(message_of(world.neighbor_counts({})), text);
     EXPECT_EQ(message_of(world.split(0)), text);
     EXPECT_EQ(message_of(world.rejoin()), text);
+    EXPECT_EQ(message_of(world.leave()), text);
+    EXPECT_EQ(message_of(started.wait()),
+              "this request was moved from, or was never started; expected one that start() "
+              "returned");
+    EXPECT_EQ(message_of(started.test()), message_of(started.wait()));
 
     Plan plan = *std::move(planned);
     EXPECT_EQ(message_of(planned->start()),
@@ -140,9 +152,43 @@ TEST(Misuse, AnObjectThatWasMovedFromHasErrors) {
     EXPECT_EQ(message_of(planned->wait()), message_of(planned->start()));
     EXPECT_EQ(planned->algorithm(), "");
     // NOLINTEND(bugprone-use-after-move)
+    EXPECT_TRUE(request.wait());
     EXPECT_TRUE(plan.start());
     EXPECT_TRUE(plan.wait());
     EXPECT_TRUE(moved.barrier());
+  });
+}
+
+// Another thread is in a barrier until leave() has refused.
+TEST(Misuse, LeavingWhileAnotherThreadCallsIsAnError) {
+  std::atomic<bool> is_refused = false;
+  on_all(2, [&](Communicator& made) {
+    const bool leaves = made.rank() == 0;
+    espalier_comm* const world = communicator::make_handle(std::move(made));
+    espalier_plan* plan = nullptr;
+    espalier_call barrier = espalier_default_call();
+    barrier.collective = ESPALIER_BARRIER;
+    ASSERT_EQ(espalier_plan_call(&barrier, world, &plan), ESPALIER_OK);
+    ASSERT_EQ(espalier_barrier(world), ESPALIER_OK);  // the next one takes its operation
+    std::thread other([&] {
+      while (!leaves && !is_refused) std::this_thread::yield();
+      int status = ESPALIER_BAD_ARGUMENT;  // while this rank tests its plan
+      while (status == ESPALIER_BAD_ARGUMENT) status = espalier_barrier(world);
+      EXPECT_EQ(status, ESPALIER_OK) << espalier_error();
+    });
+    int complete = 0;
+    while (leaves && espalier_plan_test(plan, &complete) == ESPALIER_OK) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (leaves) {
+      EXPECT_EQ(espalier_leave(world), ESPALIER_BAD_ARGUMENT);
+      EXPECT_STREQ(espalier_error(),
+                   "another thread uses this communicator; expected one thread at a time");
+      is_refused = true;
+    }
+    other.join();
+    espalier_plan_free(plan);
+    EXPECT_EQ(espalier_leave(world), ESPALIER_OK) << espalier_error();
   });
 }
 

@@ -10,6 +10,7 @@
 #include "base/testing/results.h"
 #include "bootstrap/server.h"
 #include "communicator/testing/local_job.h"
+#include "espalier/collectives/schedule/program.h"
 #include "espalier/communicator.h"
 
 namespace espalier {
@@ -124,6 +125,38 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
     EXPECT_EQ(message_of(world.run(gather)), "gather: 1 count; expected 2");
     EXPECT_EQ(message_of(world.allreduce(Out(data), Op::kSum)), "");  // nothing was started
   });
+}
+
+TEST(Communicator, RefusesCountsThatAreTooLargeOrMissing) {
+  const auto body = [](Communicator& world) {
+    Vector data(4), out(4);
+    for (const std::uint64_t count : {UINT64_MAX, UINT64_MAX / 4 + 1, std::uint64_t{1} << 38}) {
+      for (const Collective collective : kAllCollectives) {
+        if (collective == Collective::kBarrier) continue;
+        EXPECT_EQ(message_of(world.run({.collective = collective,
+                                        .send = data.data(),
+                                        .receive = out.data(),
+                                        .count = count,
+                                        .op = {.op = Op::kSum, .type = Type::kI64}})),
+                  collective_name(collective) + std::string(": too large"));
+      }
+      const std::vector<std::uint64_t> counts(world.size(), count);
+      EXPECT_EQ(message_of(world.allgatherv(data, out, counts)), "allgather: too large");
+    }
+    const auto expected = [&](const std::string& name, std::uint32_t entries) {
+      return name + ": 0 counts; expected " + std::to_string(entries);
+    };
+    const std::uint32_t ranks = world.size();
+    EXPECT_EQ(message_of(world.scatterv(data, out, {}, 0)), expected("scatter", ranks));
+    EXPECT_EQ(message_of(world.gatherv(data, out, {}, 0)), expected("gather", ranks));
+    EXPECT_EQ(message_of(world.allgatherv(data, out, {})), expected("allgather", ranks));
+    EXPECT_EQ(message_of(world.reduce_scatterv(data, out, {}, Op::kSum)),
+              expected("reduce-scatter", ranks));
+    EXPECT_EQ(message_of(world.all_to_allv(data, out, {})), expected("all-to-all", ranks * ranks));
+    EXPECT_TRUE(world.barrier());  // nothing was started
+  };
+  on_all(1, body);
+  on_all(2, body);
 }
 
 constexpr char kShmRefusal[] =

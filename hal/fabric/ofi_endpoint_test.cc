@@ -149,6 +149,8 @@ TEST(Ofi, NamesWhatIsWrong) {
   config.provider = "tcp";
   config.local_address = "203.0.113.77";  // No interface has it.
   expect_words(message_of(FixedLinks::open(config)), "203.0.113.77");
+  config.local_address = "300.1.1.1";
+  expect_words(message_of(FixedLinks::open(config)), "300.1.1.1: this is not an IP address");
   config.local_address.clear();
   config.window = 0;
   expect_words(message_of(FixedLinks::open(config)), "window 0");

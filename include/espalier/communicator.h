@@ -122,6 +122,8 @@ struct Call {
   // kUnknownRoom: not compared.
   static constexpr std::uint64_t kUnknownRoom = UINT64_MAX;
   std::uint64_t send_room = kUnknownRoom, receive_room = kUnknownRoom;
+  bool needs_counts = false;  // a v-variant: empty `counts` are an error
+  bool is_bool = false;       // the elements are `bool`, which has no sum
 };
 
 // What a rank exchanges with another one, or with itself, in elements.
@@ -130,7 +132,8 @@ struct Neighbor {
   std::uint64_t send = 0, receive = 0;
 };
 
-// A started collective. Its memory belongs to the collective until it is complete.
+// A started collective. Its memory belongs to the collective until it is complete. Calls of an
+// object that is empty (made without a collective, or moved from) are errors.
 class Request {
  public:
   Request() = default;
@@ -189,7 +192,9 @@ template <typename T>
     if constexpr (sizeof(T) == 4) return is_signed ? Type::kI32 : Type::kU32;
     if constexpr (sizeof(T) == 8) return is_signed ? Type::kI64 : Type::kU64;
   } else {
-    static_assert(std::is_same_v<T, std::byte>, "pass an Operator, which names the type");
+    static_assert(std::is_same_v<T, std::byte>,
+                  "not an element type; to move it, pass std::as_writable_bytes(std::span(data)); "
+                  "to reduce it, run() a Call whose `op` has Type::kCustom and Operator::custom");
     return Type::kBytes;
   }
 }
@@ -239,15 +244,15 @@ template <Elements Send, MutableElements Receive>
                 "`send` and `receive` must have the same type of elements");
   const auto from = communicator::span_of(send);
   const auto into = communicator::span_of(receive);
-  const bool has_sum = !std::is_same_v<T, bool> || op != Op::kSum;
   return {.collective = collective,
           .send = from.data(),
           .receive = into.data(),
           .count = count,
-          .op = {.op = op, .type = has_sum ? type_of<T>() : Type::kBytes},
+          .op = {.op = op, .type = type_of<T>()},
           .root = root,
           .send_room = from.size(),
-          .receive_room = into.size()};
+          .receive_room = into.size(),
+          .is_bool = std::is_same_v<T, bool>};
 }
 // Returns a call of a v-variant: Call::counts, which must last until it is complete.
 template <Elements Send, MutableElements Receive>
@@ -255,6 +260,7 @@ template <Elements Send, MutableElements Receive>
                         std::span<const std::uint64_t> counts, Op op, std::uint32_t root) {
   Call made = make(collective, send, receive, std::uint64_t{0}, op, root);
   made.counts = counts;
+  made.needs_counts = true;
   return made;
 }
 // All ranks get the data of the root.
@@ -273,15 +279,30 @@ template <Elements Send, MutableElements Receive>
 [[nodiscard]] Call allreduce(Send&& send, Receive&& receive, Op op) {
   return make(Collective::kAllreduce, send, receive, communicator::span_of(send).size(), op, 0);
 }
+// The same in place.
+template <MutableElements Data>
+[[nodiscard]] Call allreduce(Data&& data, Op op) {
+  return allreduce(data, data, op);
+}
 // receive = the reduction of ranks 0 to this rank.
 template <Elements Send, MutableElements Receive>
 [[nodiscard]] Call scan(Send&& send, Receive&& receive, Op op) {
   return make(Collective::kScan, send, receive, communicator::span_of(send).size(), op, 0);
 }
+// The same in place.
+template <MutableElements Data>
+[[nodiscard]] Call scan(Data&& data, Op op) {
+  return scan(data, data, op);
+}
 // receive = the reduction of the ranks below this rank; not set on rank 0.
 template <Elements Send, MutableElements Receive>
 [[nodiscard]] Call exscan(Send&& send, Receive&& receive, Op op) {
   return make(Collective::kExscan, send, receive, communicator::span_of(send).size(), op, 0);
+}
+// The same in place.
+template <MutableElements Data>
+[[nodiscard]] Call exscan(Data&& data, Op op) {
+  return exscan(data, data, op);
 }
 // Rank r gets part r of the root. send: a part for each rank, at the root.
 template <MutableElements Receive, Elements Send = std::span<const communicator::Element<Receive>>>
@@ -355,10 +376,12 @@ class Communicator {
   Communicator& operator=(Communicator&&) noexcept;
   // The communicator of join() and rejoin() waits for its collectives, and for the other ranks to
   // end theirs. A part that split() made waits for no other rank while that communicator lives:
-  // parts may end in any order, and what was started on them goes on.
+  // parts may end in any order, and what was started on them goes on. The destructor waits for the
+  // call of another thread; leave() refuses it.
   ~Communicator();
-  // Ends this communicator as the destructor does, which then does nothing. Errors: the failure, or
-  // that another rank did not end its communicator.
+  // Ends this communicator as the destructor does, which then does nothing. Its requests keep their
+  // results, and its plans no longer start. Errors: another thread uses this communicator, with
+  // nothing changed; the failure, or that another rank did not end its communicator.
   Result<void> leave();
 
   // Returns this process's rank in the communicator.
@@ -385,17 +408,27 @@ class Communicator {
   // The same in place.
   template <MutableElements Data>
   [[nodiscard]] Result<void> allreduce(Data&& data, Op op) {
-    return run(call::allreduce(data, data, op));
+    return run(call::allreduce(data, op));
   }
   // As call::scan.
   template <Elements Send, MutableElements Receive>
   [[nodiscard]] Result<void> scan(Send&& send, Receive&& receive, Op op) {
     return run(call::scan(send, receive, op));
   }
+  // The same in place.
+  template <MutableElements Data>
+  [[nodiscard]] Result<void> scan(Data&& data, Op op) {
+    return run(call::scan(data, op));
+  }
   // As call::exscan.
   template <Elements Send, MutableElements Receive>
   [[nodiscard]] Result<void> exscan(Send&& send, Receive&& receive, Op op) {
     return run(call::exscan(send, receive, op));
+  }
+  // The same in place.
+  template <MutableElements Data>
+  [[nodiscard]] Result<void> exscan(Data&& data, Op op) {
+    return run(call::exscan(data, op));
   }
   // send: size() parts at the root; receive: one part.
   template <MutableElements Receive,
@@ -489,8 +522,8 @@ class Communicator {
   // a launcher that cannot count survivors; a deadline.
   [[nodiscard]] Result<Communicator> rejoin();
 
-  // The cause of the failure, the same on all survivors; its status is kOk if there is none.
-  // `detector` and `peer` are ranks.
+  // The cause of the failure, the same on all survivors; its status is kOk if there is none, and
+  // while another thread uses this communicator. `detector` and `peer` are ranks.
   [[nodiscard]] Cause cause() const;
 
  private:
@@ -504,6 +537,7 @@ class Communicator {
       std::span<const Neighbor> neighbors);
   [[nodiscard]] Result<std::optional<Communicator>> make_part(std::int64_t color, std::int64_t key);
   [[nodiscard]] Result<Communicator> join_survivors();
+  Result<void> end();
   std::shared_ptr<communicator::Channel> channel_;
   bool is_world_ = false;  // of the whole job
 };

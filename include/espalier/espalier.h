@@ -115,8 +115,9 @@ int espalier_join(const espalier_join_options* options, espalier_comm** comm);
 // Ends the communicator. A communicator of espalier_join() or espalier_rejoin() waits for its
 // collectives and for the other ranks to end theirs. A communicator of espalier_split() waits for
 // no other rank while that communicator lives. Requests and plans must have ended before. Null:
-// does nothing. Errors, with `comm` freed all the same: the failure; ESPALIER_BACK_END: another
-// rank did not end, or this process was forked from the rank.
+// does nothing. Errors: ESPALIER_BAD_ARGUMENT: another thread uses `comm`, with nothing changed;
+// with `comm` freed all the same: the failure; ESPALIER_BACK_END: another rank did not end, or this
+// process was forked from the rank.
 int espalier_leave(espalier_comm* comm);
 // Returns this process's rank in `comm`. Null: UINT32_MAX, and espalier_error() says so.
 uint32_t espalier_rank(const espalier_comm* comm);
@@ -257,7 +258,7 @@ int espalier_rejoin(espalier_comm* comm, espalier_comm** rest);
 
 // Why a communicator failed: the same on all survivors.
 typedef struct espalier_cause {
-  int status;         // a number of espalier_status; ESPALIER_OK: there is no failure
+  int status;         // a number of espalier_status; ESPALIER_OK: none, or a thread calls
   uint32_t detector;  // the rank that detected it
   uint32_t peer;      // the rank that ended, disagrees, ...
 } espalier_cause;

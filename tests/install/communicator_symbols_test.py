@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""communicator_symbols_test.py ARCHIVE PAGE: a program that joins a job gets what plans schedules, and nothing of the command. ARCHIVE,
-libespalier-communicator.a, neither defines nor needs a symbol of the option parser, of the JSON library or of tools/, and has no text of
+"""communicator_symbols_test.py ARCHIVE PAGE: a program that joins a job gets what plans schedules, and nothing of the commands. ARCHIVE,
+libespalier-communicator.a, neither defines nor needs a symbol of the option parser, of the JSON library, of tools/ or of espalier-node, and has no text of
 PAGE, the script of the pages that `espalier draw` writes."""
 import pathlib
 import re
@@ -9,7 +9,8 @@ import sys
 import unittest
 
 ARCHIVE, PAGE = sys.argv[1], sys.argv[2]
-OF_THE_COMMAND = {"the option parser": r"\bCLI::", "the JSON library": r"\bnlohmann\b", "tools/": r"\bespalier::tools::"}
+OF_THE_COMMAND = {"the option parser": r"\bCLI::", "the JSON library": r"\bnlohmann\b", "tools/": r"\bespalier::tools::",
+                  "espalier-node": r"\bespalier::node::(usage|parse_options)\b"}
 
 
 class Symbols(unittest.TestCase):

@@ -1,5 +1,6 @@
 #include "hal/fabric/ofi/provider.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -195,6 +196,11 @@ std::string provider_names() {
 
 // Finds out why no candidate serves.
 std::string reason(const std::string& name, const std::string& address) {
+  std::array<std::uint8_t, sizeof(in6_addr)> bytes;
+  if (!address.empty() && inet_pton(AF_INET, address.c_str(), bytes.data()) != 1 &&
+      inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) {
+    return "this is not an IP address";
+  }
   const Info hints = hints_for(name);
   if (hints == nullptr) return "out of memory";
   hints->mode = ~std::uint64_t{0};

@@ -16,12 +16,11 @@ inline namespace ESPALIER_PROGRAM_BUILD {
 struct ElementCounts {
   // NOLINTNEXTLINE(google-explicit-constructor): a number is the usual case.
   constexpr ElementCounts(std::uint64_t each) : count(each) {}
-  // `entries` counts, which must be unequal_entries(); offsets: room for unequal_offsets() numbers,
+  // `all`: `length` counts, which must be unequal_entries(); `room`: for unequal_offsets() numbers,
   // which make_layout() writes. Both belong to the caller and must last as long as the layout: in
   // Machine::start(), until the collective is complete.
-  constexpr ElementCounts(const std::uint64_t* elements, std::uint64_t entries,
-                          std::uint64_t* offsets)
-      : elements(elements), entries(entries), offsets(offsets) {}
+  constexpr ElementCounts(const std::uint64_t* all, std::uint64_t length, std::uint64_t* room)
+      : elements(all), entries(length), offsets(room) {}
 
   // Whether each rank's part has its own count. If all of them are equal, the collective is still
   // another one than that of a single number: ranks that mix the two get kMismatch.
