@@ -29,9 +29,6 @@ case "$architecture" in
     ;;
   *) fail "unknown architecture '$architecture'; expected amd64 or arm64" 2 ;;
 esac
-[ "$(id -u)" = 0 ] || fail 'debootstrap and chroot need root' 2
-command -v debootstrap >/dev/null || fail 'debootstrap is missing; ./setup.sh package installs it' 2
-[ "$(dpkg --print-architecture)" = amd64 ] || fail "this machine is $(dpkg --print-architecture); expected amd64" 2
 sources=$(dirname "$(readlink -f "$0")")/../..
 sources=$(readlink -f "$sources")
 [ -n "$1" ] || fail 'FOLDER is empty; expected the name of a folder' 2
@@ -43,6 +40,9 @@ folder=$parent/$release-$architecture
 mirror=${4-$(apt-get indextargets --format '$(SITE) $(COMPONENT) $(LABEL)' 'Created-By: Packages' |
   awk '$2 == "main" && $3 == "Debian" { print $1; exit }')}
 [ -n "$mirror" ] || fail 'apt names no mirror of Debian; expected MIRROR' 2
+[ "$(id -u)" = 0 ] || fail 'debootstrap and chroot need root' 2
+command -v debootstrap >/dev/null || fail 'debootstrap is missing; ./setup.sh package installs it' 2
+[ "$(dpkg --print-architecture)" = amd64 ] || fail "this machine is $(dpkg --print-architecture); expected amd64" 2
 mkdir -p "$folder" || fail "cannot make '$folder'" 2
 
 step() { echo "== Debian $release, $architecture: $1"; }
