@@ -1,6 +1,7 @@
 #pragma once
 // The cable of a board with one UART: it carries frames and, between them, the console's text.
-// kPut and kGet move one byte; false: the UART has no room, or nothing was received.
+// kPut and kGet move one byte; false: the UART has no room, or nothing was received. has_printed: text
+// went out since the last frame.
 
 #include <cstdint>
 
@@ -8,7 +9,7 @@
 
 namespace espalier::board {
 
-template <bool (*kPut)(std::uint8_t), bool (*kGet)(std::uint8_t&)>
+template <bool (*kPut)(std::uint8_t), bool (*kGet)(std::uint8_t&), bool& has_printed>
 class ConsoleCable final : public ByteStream {
  public:
   [[nodiscard]] bool put(std::uint8_t byte) override {
@@ -29,9 +30,6 @@ class ConsoleCable final : public ByteStream {
     }
     has_printed = true;
   }
-
- private:
-  static inline bool has_printed = false;
 };
 
 }  // namespace espalier::board

@@ -36,7 +36,7 @@ constexpr std::uint32_t kStartRx = kUart + 0x000, kStartTx = kUart + 0x008,
                         kBaud = kUart + 0x524;
 constexpr std::uint32_t kBaud19200 = 0x004ea000;
 
-bool is_sending = false;
+bool is_sending = false, has_printed = false;
 
 void begin() {
   at(kTxPin) = 24;
@@ -64,7 +64,7 @@ bool get(std::uint8_t& byte) {
 }
 }  // namespace uart
 
-using Cable = ConsoleCable<uart::put, uart::get>;
+using Cable = ConsoleCable<uart::put, uart::get, uart::has_printed>;
 
 // TIMER0 counts microseconds, in 32 bits.
 class Timers final : public Clock {

@@ -37,6 +37,8 @@ constexpr std::uint8_t kEightBits = 3, kDividerAccess = 1u << 7;  // in kFormat
 constexpr std::uint8_t kFifosOn = 3u << 6 | 7;
 constexpr std::uint32_t kInterrupt = 10;
 
+bool has_printed = false;
+
 void begin() {
   byte_at(kFormat) = kDividerAccess;
   byte_at(kData) = 1;  // 230400 baud with a clock of 3.6864 MHz
@@ -61,7 +63,7 @@ bool get(std::uint8_t& byte) {
 }
 }  // namespace uart
 
-using Cable = ConsoleCable<uart::put, uart::get>;
+using Cable = ConsoleCable<uart::put, uart::get, uart::has_printed>;
 
 // The processor's timer (CLINT) counts 64 bits at 10 MHz.
 class Timers final : public Clock {

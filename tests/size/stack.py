@@ -35,7 +35,7 @@ INDIRECT = [
     (r"^bool espalier::bare::run_node\(", r"Lan9118::|ByteCarrier::"),
     (r"espalier::(SerialPort|SerialLinks|SerialEndpoint)::", r"NotedCarrier::|Timers::|Caller(Carrier|Clock)::|WiredClock::|SerialEndpoint::broken\(|espalier::Carrier::down\("),
     (r"NotedCarrier::", r"Lan9118::|ByteCarrier::|espalier::Carrier::down\("),
-    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream|Cable(<kPut, kGet>)?|ByteWire::Stream)::"),
+    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream|Cable(<[\w, ]+>)?|ByteWire::Stream)::"),
     # A node in a C firmware: its clocks, and the caller's functions.
     (r"espalier::Wired(Endpoint|Clock)::", r"(WiredClock|CallerClock)::"),
     (r"Caller(Carrier|Clock)::|ByteWire::Stream::", r"^probe_\w+$"),
