@@ -40,7 +40,9 @@ class Build:
         for entry in json.loads((folder / "compile_commands.json").read_text()):
             archive = ARCHIVE.match(entry["output"])
             owner = archive.group(1) if archive else entry["output"]
-            if not owner.startswith(FOREIGN) and (archive or owner in self.link_words):
+            # What ninja's `all` has not is only of other programs: the generators.
+            is_of_nodes = (folder / owner).is_file() if archive else owner in self.link_words
+            if not owner.startswith(FOREIGN) and is_of_nodes:
                 self.owners.setdefault(owner, {}).setdefault(pathlib.Path(entry["file"]).suffix, []).append(entry)
         unknown = [word for word in self.link_words if word.endswith((".a", ".o")) and word not in self.owners and not word.startswith(FOREIGN)]
         if unknown:
