@@ -141,6 +141,8 @@ status=0
 if [ $failed = yes ]; then
   /usr/bin/python3 "$sources/tests/releases/page.py" --failed "$release" >"$folder/failed.log"
   : >"$folder/passed.log"
+  # A mend may need a package more.
+  in_root ./setup.sh >"$folder/setup.log" 2>&1 || step_failed ./setup.sh "$folder/setup.log"
   while read -r build test; do
     step "$build: $test"
     # As ./test.sh runs them.
