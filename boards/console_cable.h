@@ -1,7 +1,7 @@
 #pragma once
 // The cable of a board with one UART: it carries frames and, between them, the console's text.
-// kPut and kGet move one byte; false: the UART has no room, or nothing was received. has_printed: text
-// went out since the last frame.
+// kPut and kGet move one byte; false: the UART has no room, or nothing was received. has_printed:
+// text went out since the last frame.
 
 #include <cstdint>
 
