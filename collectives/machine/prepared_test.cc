@@ -96,6 +96,24 @@ TEST_F(PreparedTest, AShortCollectiveIsIssuedAsAWhole) {
   EXPECT_FALSE(prepared.is_short());
 }
 
+// The scheduler then has the place of the last phase of another program.
+TEST_F(PreparedTest, AShortCollectiveFollowsOneOfMorePhases) {
+  OwnedProgram longer = program;
+  for (longer.phases_count = 1; longer.phases_count < 3; ++longer.phases_count) {
+    longer.phases[longer.phases_count] = program.phases[0];
+    std::copy_n(program.actions, 3, longer.actions + longer.actions_count);
+    longer.actions_count += 3;
+  }
+  init();
+  Machine::Prepared prepared;
+  ASSERT_EQ(machine.prepare(program, buffers, op, 48, prepared), Status::kOk);
+  ASSERT_TRUE(prepared.is_short());
+  ASSERT_EQ(machine.start(longer, buffers, op, 48), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+  ASSERT_EQ(machine.start(prepared), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+}
+
 TEST_F(PreparedTest, PreparingRefusesWhatStartingRefuses) {
   init();
   Machine::Prepared prepared;

@@ -143,7 +143,9 @@ class InstanceScheduler {
   // Asserts what holds between two calls.
   void check_invariants() const {
     ESPALIER_ASSERT(program_ != nullptr && next_phase_ <= program_->phases_count);
-    ESPALIER_ASSERT(std::uint32_t{first_action_} + rows_count_ <= program_->actions_count);
+    // Without rows it may be that of an earlier program (start_at_end()).
+    ESPALIER_ASSERT(rows_count_ == 0 ||
+                    std::uint32_t{first_action_} + rows_count_ <= program_->actions_count);
     ESPALIER_ASSERT(cursors_count_ <= kMaxCursors && terms_count_ <= kMaxTermCursors);
     ESPALIER_ASSERT((next_step_ == kNever) == (next_rows_ == 0));
     ESPALIER_ASSERT(next_step_ == kNever || first_step_ <= next_step_);
