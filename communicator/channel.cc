@@ -94,12 +94,18 @@ Result<void> Channel::check_unused() const {
 
 Result<void> Channel::run(const Call& call) {
   if (is_of_parent()) return check_process();
-  const auto recent = std::find_if(
-      recent_operations_.begin(), recent_operations_.end(),
-      [&](const auto& each) { return each != nullptr && are_alike(each->call, call); });
-  if (recent != recent_operations_.end()) return start_and_wait(**recent);
+  {
+    const Use use(*this);
+    if (!use.has()) return fail(crowded());
+    const auto recent = std::find_if(
+        recent_operations_.begin(), recent_operations_.end(),
+        [&](const auto& each) { return each != nullptr && are_alike(each->call, call); });
+    if (recent != recent_operations_.end()) return start_and_wait(**recent);
+  }
   ESPALIER_TRY_TO(const std::shared_ptr<Operation> operation, make(call));
   operation->channel = nullptr;  // which would keep itself alive
+  const Use use(*this);
+  if (!use.has()) return fail(crowded());
   // Those with much memory of their own are not kept.
   if (call.counts.empty() && operation->input_copy.empty()) {
     recent_operations_[next_recent_operation_++ % recent_operations_.size()] = operation;
@@ -108,8 +114,6 @@ Result<void> Channel::run(const Call& call) {
 }
 
 Result<void> Channel::start_and_wait(Operation& operation) {
-  const Use use(*this);
-  if (!use.has()) return fail(crowded());
   ESPALIER_TRY(enqueue(operation));
   return finish_waiting(operation);
 }

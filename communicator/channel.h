@@ -151,10 +151,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Waits until a message may have arrived.
   void wait_for_peers();
   void await_completion(Operation& operation);
-  [[nodiscard]] Result<void> start_and_wait(Operation& operation);
-  // start() and wait() of the thread that uses the channel.
+  // start(), wait(), and both, of the thread that uses the channel.
   [[nodiscard]] Result<void> enqueue(Operation& operation);
   [[nodiscard]] Result<void> finish_waiting(Operation& operation);
+  [[nodiscard]] Result<void> start_and_wait(Operation& operation);
   void begin(Operation& operation);
   [[nodiscard]] Status begin_machine(Operation& operation);
   void finish(Result<void> result);
