@@ -2,10 +2,10 @@
 // The schedules of a communicator: for each collective and size the one that the model chooses, or
 // that a file holds, proven before it is used. Host only.
 //
-// Between a call and its schedule there are three caches: the last operations of a channel
-// (channel.h), because a call that comes again must allocate nothing; the choices and programs
-// here, because communicators of the same ranks choose and prove once; and the files of a host
-// (cache_file.h), so that not every rank of every job does so.
+// Between a call and its schedule there are three caches:
+// - the last operations of a channel (channel.h): a repeated call must allocate nothing;
+// - the choices and programs here: communicators of the same ranks choose and prove once;
+// - the files of a host (cache_file.h): not every rank of every job chooses and proves.
 
 #include <cstdint>
 #include <map>

@@ -80,6 +80,7 @@ make_root() {
   make_base
   rm -rf "$folder/root"
   cp -a "$folder/base" "$folder/root"
+  rm -f "$folder/root/complete"  # that of the base; a sample sets the root's
   # As Debian's installer writes it: Open MPI's mpirun waits for a name server that does not know this host, at each start.
   printf '127.0.0.1\tlocalhost\n127.0.1.1\t%s\n' "$(hostname)" >"$folder/root/etc/hosts"
   # A mirror may keep the state of a few weeks ago, whose lists apt calls expired.

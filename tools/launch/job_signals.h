@@ -15,9 +15,9 @@ class JobSignals {
   JobSignals(const JobSignals&) = delete;
   JobSignals& operator=(const JobSignals&) = delete;
 
-  // Becomes readable when a signal has come.
+  // Becomes readable when a signal arrives.
   [[nodiscard]] int file() const { return file_; }
-  // Returns the number of a signal that has come; nothing if there is none.
+  // Returns the number of a signal that arrived; nothing if there is none.
   [[nodiscard]] std::optional<int> take() const;
   // The signals that the parent ignores.
   [[nodiscard]] const std::vector<int>& ignored() const { return ignored_; }
