@@ -33,6 +33,7 @@ const char* status_name(Status status) {
     case Status::kUnconfirmed: return "unconfirmed";
     case Status::kNothingToBoot: return "nothing to boot";
     case Status::kOlderRelease: return "older release";
+    case Status::kCancelled: return "cancelled";
   }
   return "unknown";
 }

@@ -95,7 +95,8 @@ TEST(Bootstrap, NoServer) {
   { address = start(1)->address(); }
   EXPECT_EQ(message_of(connect(Place{.size = 2, .address = address}, milliseconds(200))),
             "no server of the job at " + address +
-                " within 200 ms; expected rank 0 or the launcher there");
+                " within 200 ms; tried 127.0.0.1 (lo: connection refused); expected rank 0 or the "
+                "launcher there");
 }
 
 TEST(Bootstrap, ServerMayStartLater) {
@@ -128,7 +129,7 @@ TEST(Bootstrap, StrangersHaveNoEffect) {
   unsigned seed = 1;
   for (int stranger = 0; stranger < 60; ++stranger) {
     const int descriptor = connect_raw(*server);
-    std::string bytes = stranger % 2 == 0 ? "ESPJOIN2" : "";
+    std::string bytes = stranger % 2 == 0 ? "ESPJOIN3" : "";
     for (int i = 0; i < 20 * stranger; ++i) bytes += static_cast<char>(rand_r(&seed));
     (void)!send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     descriptors.push_back(descriptor);

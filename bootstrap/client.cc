@@ -1,27 +1,28 @@
 #include "bootstrap/client.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sodium.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
+#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "base/counted.h"
 #include "base/one_line.h"
+#include "base/parse_number.h"
 #include "base/process/system_error.h"
-#include "base/process/variables.h"
 #include "base/try.h"
+#include "bootstrap/attempts.h"
+#include "bootstrap/first_word.h"
 #include "bootstrap/message.h"
+#include "bootstrap/newcomers.h"
 #include "bootstrap/stream.h"
 
 namespace espalier::bootstrap {
@@ -29,18 +30,23 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-// Pause between two attempts to reach a server that does not listen yet.
+// Pause before a server that still serves another job is asked again.
 constexpr auto kRetryPause = Milliseconds(20);
-// After this time a wait says whom it waits for, if somebody watches.
-constexpr auto kPatience = Milliseconds(2'000);
-// How long a server that ends may still close connections that it has accepted.
-constexpr auto kEndTime = Milliseconds(1'000);
+// How often a process that connects looks whether its own server still serves.
+constexpr auto kLookPause = Milliseconds(200);
 // Time for the reply to kLeave, whose loss harms nothing but a join after it.
 constexpr auto kLeaveTime = Milliseconds(2'000);
 // Time for a reply that the server gives without waiting for other processes.
 constexpr auto kReplyTime = Milliseconds(10'000);
+// The same once the deadline has passed.
+constexpr auto kShortestReplyTime = Milliseconds(900);
+// How much later than its deadline the server's reply may come.
+constexpr auto kServerTime = Milliseconds(5'000);
+constexpr std::size_t kMaxFailure = 1024;  // bytes of a process's failure to connect
 
-bool is_watched() { return isatty(STDERR_FILENO) != 0 || is_set(Variable::kVerbose); }
+std::uint32_t wire_ms(Milliseconds time) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time.count(), 0, 1 << 30));
+}
 
 std::string list_of(const std::string& data) {
   std::string text;
@@ -71,6 +77,7 @@ class ConnectedBootstrap : public Bootstrap {
     }
     leave();
     remove_file();
+    if (!place_.job_file.empty()) remove_job_file(place_.job_file, job_ticket(place_));
     // Ended before the connection to the server: otherwise the server takes the end of the
     // connection for a failure.
     place_.server.reset();
@@ -83,13 +90,14 @@ class ConnectedBootstrap : public Bootstrap {
   [[nodiscard]] bool is_secret() const override { return place_.is_secret; }
   [[nodiscard]] const JobSecret& secret() const override { return place_.secret; }
   [[nodiscard]] const std::string& local_address() const override { return local_address_; }
+  [[nodiscard]] const std::string& server_address() const { return server_address_; }
 
   [[nodiscard]] Result<void> put(const std::string& key, const std::string& value) override {
     if (value.size() > (std::size_t{64} << 10) || key.size() > 512) {
       return fail("'" + key.substr(0, 40) + "' has " + counted(value.size(), "byte") +
                   "; expected at most 65536, and a key of at most 512");
     }
-    ESPALIER_TRY(ask({.kind = Kind::kPut, .text = key, .data = value}, Kind::kDone, kReplyTime));
+    ESPALIER_TRY(ask({.kind = Kind::kPut, .text = key, .data = value}, Kind::kDone, reply_time()));
     return {};
   }
 
@@ -101,17 +109,21 @@ class ConnectedBootstrap : public Bootstrap {
 
   [[nodiscard]] Result<std::string> get(std::uint32_t rank, const std::string& key) override {
     ESPALIER_TRY_TO(auto reply,
-                    ask({.kind = Kind::kGet, .a = rank, .text = key}, Kind::kValue, kReplyTime));
+                    ask({.kind = Kind::kGet, .a = rank, .text = key}, Kind::kValue, reply_time()));
     return std::move(reply.data);
   }
 
   [[nodiscard]] Result<Survivors> rejoin() override {
-    const auto ms = static_cast<std::uint32_t>(std::min<std::int64_t>(deadline_.count(), 1 << 30));
     // The server answers at the deadline at the latest.
-    ESPALIER_TRY_TO(auto reply, ask({.kind = Kind::kRejoin, .a = ms}, Kind::kSurvivors,
-                                    deadline_ + Milliseconds(5'000)));
+    ESPALIER_TRY_TO(auto reply, ask({.kind = Kind::kRejoin, .a = wire_ms(deadline_)},
+                                    Kind::kSurvivors, deadline_ + kShortestReplyTime));
     return Survivors{.ranks = decode_ranks(reply.data), .generation = reply.a};
   }
+
+  [[nodiscard]] bool is_newcomer() const override { return place_.is_newcomer; }
+  [[nodiscard]] Result<Accepted> accept(std::uint32_t least, Milliseconds time) override;
+  [[nodiscard]] Result<void> complete(const Accepted& accepted,
+                                      const std::string& failure) override;
 
  private:
   // Removes the file through which the others join.
@@ -119,17 +131,40 @@ class ConnectedBootstrap : public Bootstrap {
     if (!place_.file.empty()) (void)unlink(place_.file.c_str());
     place_.file.clear();
   }
-  enum class Attempt : std::uint8_t { kConnected, kNotYet };
-  [[nodiscard]] Result<Attempt> try_connect(const Address& address);
+  // The addresses of the server. Errors: place_.address is malformed or unknown.
+  [[nodiscard]] Result<std::vector<Target>> targets() const;
+  // Why no server was found, before the deadline; nothing: it may still be.
+  [[nodiscard]] std::optional<Error> refusal(const Attempts& attempts) const;
+  [[nodiscard]] Error not_found(const Attempts& attempts) const;
   [[nodiscard]] Result<bool> say_hello(Clock::time_point until);
+  // Errors: this process was forked from the member.
+  [[nodiscard]] Result<void> check_process() const;
   // Sends a request and waits for its reply, of the kind `wanted`.
   [[nodiscard]] Result<Message> ask(Message request, Kind wanted, Milliseconds time);
   // Receives the reply to a request. Nothing: not within the time.
   [[nodiscard]] Result<std::optional<Message>> receive(Clock::time_point until,
                                                        std::uint32_t number);
+  // As ask(), for a request whose reply comes at the time of the server's. Nothing: not within it.
+  // `awaited`: what this process waits for, as it tells the user; empty: it does not.
+  [[nodiscard]] Result<std::optional<Message>> await_agreement(Message request, Kind wanted,
+                                                               Clock::time_point until,
+                                                               const std::string& awaited);
   // Tells the server that this end is not a failure, and waits until it knows.
   void leave();
-  [[nodiscard]] Result<std::string> missing();
+  // The ranks that a fence or rejoin waits for.
+  struct Missing {
+    std::string ranks = {};  // "ranks 3, 5"; empty: none
+    std::string facts = {};  // what the server knows of them
+    bool have_some_joined = false;
+    std::uint32_t speaker = 0;  // the rank that tells the user
+    [[nodiscard]] std::string described() const { return have_some_joined ? ": " + facts : ""; }
+  };
+  // Errors: the server is gone, or does not answer until `until`, or for kShortestReplyTime.
+  [[nodiscard]] Result<Missing> missing(Clock::time_point until);
+  // How long a reply may take that waits for no other process.
+  [[nodiscard]] Milliseconds reply_time() const {
+    return std::clamp(deadline_, kShortestReplyTime, kReplyTime);
+  }
   [[nodiscard]] bool is_without_server() const {
     return place_.server != nullptr && place_.server->is_without_memory();
   }
@@ -137,106 +172,115 @@ class ConnectedBootstrap : public Bootstrap {
     if (is_without_server()) {
       return {"the job's server, which is in this process, has no memory" + limit_suffix(ENOMEM)};
     }
-    return {"the connection to the job's server at " + place_.address + " has ended"};
+    return {"the connection to the job's server at " + server_text() + " has ended"};
+  }
+  [[nodiscard]] const std::string& server_text() const {
+    return place_.address.empty() ? server_address_ : place_.address;
   }
 
   Place place_;
   Milliseconds deadline_;
   Stream stream_;
   std::string local_address_;
-  Clock::time_point closed_since_ = {};  // connections that the server closed after its greeting
-  std::optional<Message> early_;         // arrived before it was waited for
+  std::string server_address_;
+  std::optional<Message> early_;  // arrived before it was waited for
   std::uint32_t requests_ = 0;
   bool has_ended_ = false;  // the connection
   bool has_joined_ = false;
   std::string not_left_;  // ranks of the job before, which this process has left already
+  Clock::time_point newcomer_until_ = {};  // when a newcomer that is not accepted gives up
   std::uint32_t generation_ = process_generation();
 };
 
-Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Address& address) {
-  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket.get() < 0)
-    return fail(std::string("cannot open a socket: ") + system_error_text(errno));
-  sockaddr_in server{};
-  server.sin_family = AF_INET;
-  server.sin_addr.s_addr = address.ip;
-  server.sin_port = htons(address.port);
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&server), sizeof server) != 0) {
-    const bool may_come = errno == ECONNREFUSED || errno == ETIMEDOUT || errno == EHOSTUNREACH ||
-                          errno == EINTR || errno == ECONNRESET || errno == EAGAIN;
-    if (may_come) return Attempt::kNotYet;
-    return fail("cannot reach the job's server at " + place_.address + ": " + std::strerror(errno));
+Result<std::vector<Target>> ConnectedBootstrap::targets() const {
+  if (place_.address.empty()) return targets_of(place_.candidates, place_.interfaces);
+  std::vector<Target> targets;
+  std::istringstream list(place_.address);  // one, or several between commas
+  Result<void> resolved;
+  for (std::string text; std::getline(list, text, ',');) {
+    const auto addresses = network::resolve(text);
+    if (!addresses) resolved = fail(addresses.error());  // of an interface that this host lacks
+    if (!addresses) continue;
+    for (const network::Address& each : *addresses) targets.push_back({each});
   }
-  sockaddr_in own{};
-  socklen_t length = sizeof own;
-  (void)getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length);
-  // A connection to a port of this host that nothing listens to can connect to itself.
-  if (own.sin_port == server.sin_port && own.sin_addr.s_addr == server.sin_addr.s_addr) {
-    return Attempt::kNotYet;
+  if (targets.empty() && !resolved) return fail(resolved.error());
+  return targets;
+}
+
+// With a ticket, the secret is the server's: another one's address leads elsewhere.
+std::optional<Error> ConnectedBootstrap::refusal(const Attempts& attempts) const {
+  if (is_without_server()) return lost();
+  if (place_.address.empty()) return {};
+  if (attempts.is_foreign()) {
+    return Error{"the server at " + place_.address +
+                 " is not one of Espalier; expected another ESPALIER_ADDRESS or MASTER_PORT"};
   }
-  local_address_ = Address{.ip = own.sin_addr.s_addr}.host();
-  stream_ = Stream(std::move(socket), false);
-  has_ended_ = false;
-  return stream_.greet() ? Attempt::kConnected : Attempt::kNotYet;
+  if (!attempts.has_other_secret()) return {};
+  return Error{"the job's server at " + place_.address +
+               " has another secret; expected the file that ESPALIER_SECRET_FILE names to be the "
+               "same for all processes"};
+}
+
+Error ConnectedBootstrap::not_found(const Attempts& attempts) const {
+  if (!not_left_.empty()) {
+    return {not_left_ + " of " + std::to_string(place_.size) + " did not leave the job within " +
+            seconds_text(deadline_) +
+            "; expected all to end each of its communicators before this one joins again"};
+  }
+  const std::string where = place_.address.empty() ? "" : " at " + place_.address;
+  return {"no server of the job" + where + " within " + seconds_text(deadline_) + "; tried " +
+          attempts.report() + "; expected rank 0 or the launcher there"};
 }
 
 Result<void> ConnectedBootstrap::connect() {
-  ESPALIER_TRY_TO(auto address, resolve(place_.address));
   const Clock::time_point until = Clock::now() + deadline_;
+  ESPALIER_TRY_TO(auto all, targets());
+  Attempts attempts(std::move(all), place_.secret);
+  FirstWord word;
+  Speaker speaker;
   while (true) {
-    if (is_without_server()) return fail(lost());
-    ESPALIER_TRY_TO(auto attempt, try_connect(address));
-    if (attempt == Attempt::kConnected) {
+    auto reached = attempts.go_on(std::min(until, Clock::now() + kLookPause));
+    if (reached) {
+      stream_ = std::move(reached->stream);
+      local_address_ = reached->own.host();
+      server_address_ = reached->server.host();
+      has_ended_ = false;
       ESPALIER_TRY_TO(has_joined_, say_hello(until));
       if (has_joined_) return {};
+      std::this_thread::sleep_for(kRetryPause);
+    }
+    if (const auto error = refusal(attempts)) return fail(*error);
+    if (Clock::now() > until) return fail(not_found(attempts));
+    if (!word.is_due()) continue;
+    if (!FirstWord::is_watched() && !speaker.may_speak(attempts.first().text())) continue;
+    const std::string me =
+        "rank " + std::to_string(place_.rank) + " of " + std::to_string(place_.size);
+    if (not_left_.empty()) {
+      std::fprintf(stderr,
+                   "espalier: %s waits for the job's server; it was reached at none of %s\n",
+                   me.c_str(), attempts.report().c_str());
     } else {
-      closed_since_ = {};
+      std::fprintf(stderr, "espalier: %s waits for %s to leave the job\n", me.c_str(),
+                   not_left_.c_str());
     }
-    if (Clock::now() > until && !not_left_.empty()) {
-      return fail(not_left_ + " of " + std::to_string(place_.size) +
-                  " did not leave the job within " + seconds_text(deadline_) +
-                  "; expected all to end each of its communicators before this one joins again");
-    }
-    if (Clock::now() > until) {
-      return fail("no server of the job at " + place_.address + " within " +
-                  seconds_text(deadline_) + "; expected rank 0 or the launcher there");
-    }
-    std::this_thread::sleep_for(kRetryPause);
   }
 }
 
 // False: the server ends, or still serves the job that this process has left.
 Result<bool> ConnectedBootstrap::say_hello(Clock::time_point until) {
-  while (!stream_.is_ready()) {
-    pollfd waiting{stream_.descriptor(), POLLIN, 0};
-    (void)poll(&waiting, 1, 100);
-    const bool is_open = stream_.read();
-    if (stream_.is_foreign()) {
-      return fail("the server at " + place_.address +
-                  " is not one of Espalier; expected another ESPALIER_ADDRESS or MASTER_PORT");
-    }
-    if (!is_open && !stream_.is_ready()) return false;
-    if (Clock::now() > until && !not_left_.empty()) return false;
-    if (Clock::now() > until && not_left_.empty()) {
-      return fail("the server at " + place_.address + " does not answer");
-    }
-  }
-  auto reply =
-      ask({.kind = Kind::kHello, .a = place_.rank, .b = place_.size}, Kind::kWelcome, kReplyTime);
+  char host[HOST_NAME_MAX + 1] = "";
+  (void)gethostname(host, sizeof host - 1);
+  const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now());
+  if (place_.is_newcomer) newcomer_until_ = until;
+  const Kind hello = place_.is_newcomer ? Kind::kNewcomer : Kind::kHello;
+  auto reply = ask({.kind = hello, .a = place_.rank, .b = place_.size, .text = host},
+                   Kind::kWelcome, std::clamp(left, kShortestReplyTime, kReplyTime));
   if (reply && reply->kind == Kind::kLater) {
     not_left_ = list_of(reply->data);
-    closed_since_ = {};
     return false;
   }
   if (reply) return true;
-  if (!is_without_server() && reply.error().message == lost().message) {
-    // The server of a job that this process has left closes its connections, too, when it ends.
-    if (closed_since_ == Clock::time_point()) closed_since_ = Clock::now();
-    if (Clock::now() - closed_since_ < kEndTime) return false;
-    return fail("the job's server at " + place_.address +
-                " has another secret; expected the file that ESPALIER_SECRET_FILE names to be the "
-                "same for all processes");
-  }
+  if (!is_without_server() && reply.error().message == lost().message) return false;
   return fail(reply.error());
 }
 
@@ -260,35 +304,99 @@ Result<std::optional<Message>> ConnectedBootstrap::receive(Clock::time_point unt
   }
 }
 
+Result<void> ConnectedBootstrap::check_process() const {
+  if (generation_ == process_generation()) return {};
+  return fail("this process was forked from rank " + std::to_string(place_.rank) +
+              " of the job and has no rank of its own");
+}
+
 Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Milliseconds time) {
-  if (generation_ != process_generation()) {
-    return fail("this process was forked from rank " + std::to_string(place_.rank) +
-                " of the job and has no rank of its own");
-  }
+  ESPALIER_TRY(check_process());
   const std::uint32_t number = request.number = ++requests_;
   early_.reset();
   if (!stream_.send(encode(request), place_.secret)) return fail(lost());
   const Clock::time_point until = Clock::now() + time;
-  bool has_told = false;
+  FirstWord word;
   while (true) {
-    Clock::time_point next = until;
-    if (!has_told && is_watched()) next = std::min(until, Clock::now() + kPatience);
-    ESPALIER_TRY_TO(auto reply, receive(next, number));
+    ESPALIER_TRY_TO(auto reply, receive(std::min(until, word.next().value_or(until)), number));
     if (reply) {
       if (reply->kind == Kind::kRefused) return fail(one_line(reply->text));
       if (reply->kind != wanted && reply->kind != Kind::kLater) return fail(lost());
       return std::move(*reply);
     }
-    ESPALIER_TRY_TO(auto who, missing());
-    if (who.empty()) continue;  // They have just come: the reply is on its way.
-    if (Clock::now() >= until) {
-      return fail(who + " of " + std::to_string(place_.size) + " did not come within " +
-                  seconds_text(time));
+    ESPALIER_TRY_TO(const auto who, missing(until));
+    if (who.ranks.empty()) {  // They have just come: the reply is on its way.
+      (void)word.is_due();
+      continue;
     }
-    std::fprintf(stderr, "espalier: rank %u waits for %s of %u\n", place_.rank, who.c_str(),
-                 place_.size);
-    has_told = true;
+    const std::string of = who.ranks + " of " + std::to_string(place_.size);
+    if (Clock::now() >= until) {
+      return fail(of + " did not come within " + seconds_text(time) + who.described());
+    }
+    if (!word.is_due()) continue;
+    if (FirstWord::is_watched()) {
+      std::fprintf(stderr, "espalier: rank %u waits for %s\n", place_.rank, of.c_str());
+    } else if (who.speaker == place_.rank) {
+      std::fprintf(stderr, "espalier: waiting for %s: %s\n", of.c_str(), who.facts.c_str());
+    }
   }
+}
+
+Result<std::optional<Message>> ConnectedBootstrap::await_agreement(Message request, Kind wanted,
+                                                                   Clock::time_point until,
+                                                                   const std::string& awaited) {
+  ESPALIER_TRY(check_process());
+  const std::uint32_t number = request.number = ++requests_;
+  early_.reset();
+  if (!stream_.send(encode(request), place_.secret)) return fail(lost());
+  FirstWord word;
+  while (true) {
+    ESPALIER_TRY_TO(auto reply, receive(std::min(until, word.next().value_or(until)), number));
+    if (!reply && Clock::now() < until) {
+      if (word.is_due() && !awaited.empty()) {
+        std::fprintf(stderr, "espalier: waiting for %s\n", awaited.c_str());
+      }
+      continue;
+    }
+    if (!reply) return reply;
+    if (reply->kind == Kind::kRefused) return fail(one_line(reply->text));
+    if (reply->kind != wanted) return fail(lost());
+    return reply;
+  }
+}
+
+Result<Accepted> ConnectedBootstrap::accept(std::uint32_t least, Milliseconds time) {
+  const bool is_newcomer = place_.is_newcomer;
+  const AcceptRequest wish{
+      .least = least, .time_ms = wire_ms(time), .members_ms = wire_ms(deadline_)};
+  const Clock::time_point until = is_newcomer ? newcomer_until_
+                                              : Clock::now() + Milliseconds(wish.members_ms) +
+                                                    Milliseconds(wish.time_ms) + kServerTime;
+  const std::string job = "the job at " + server_text();
+  ESPALIER_TRY_TO(auto reply, await_agreement(accept_request(wish), Kind::kAccepted, until,
+                                              is_newcomer ? job + " to call accept()" : ""));
+  if (!reply && is_newcomer) {
+    return fail(job + " did not accept this process within " + seconds_text(deadline_) +
+                "; expected all its ranks to call accept()");
+  }
+  if (!reply) return fail("the job's server at " + server_text() + " does not answer");
+  if (is_newcomer) {
+    if (!parse_number(reply->text, place_.rank)) return fail(lost());
+    place_.size = reply->b;
+  }
+  return Accepted{.ranks = decode_ranks(reply->data), .generation = reply->a};
+}
+
+Result<void> ConnectedBootstrap::complete(const Accepted& accepted, const std::string& failure) {
+  const CompleteRequest vote{.generation = accepted.generation,
+                             .failure = failure.substr(0, kMaxFailure),
+                             .members_ms = wire_ms(deadline_)};
+  // Until the vote of the last process, or the deadline after the first one's.
+  const Clock::time_point until = Clock::now() + 2 * deadline_ + kServerTime;
+  ESPALIER_TRY_TO(auto reply, await_agreement(complete_request(vote), Kind::kDone, until, ""));
+  if (!reply) return fail("the job's server at " + server_text() + " does not answer");
+  place_.is_newcomer = false;
+  return {};
 }
 
 void ConnectedBootstrap::leave() {
@@ -299,16 +407,26 @@ void ConnectedBootstrap::leave() {
   (void)receive(Clock::now() + kLeaveTime, number);
 }
 
-// Those that a fence or rejoin waits for; empty: none. The reply of the request that waits may
-// arrive first: receive() keeps it.
-Result<std::string> ConnectedBootstrap::missing() {
+// The reply of the request that waits may arrive first: receive() keeps it.
+Result<ConnectedBootstrap::Missing> ConnectedBootstrap::missing(Clock::time_point until) {
   const std::uint32_t number = ++requests_;
   if (!stream_.send(encode({.kind = Kind::kMissing, .number = number}), place_.secret)) {
     return fail(lost());
   }
-  ESPALIER_TRY_TO(auto reply, receive(Clock::now() + kReplyTime, number));
-  if (!reply || reply->kind != Kind::kRanks) return fail(lost());
-  return reply->data.empty() ? std::string() : list_of(reply->data);
+  const auto now = Clock::now();
+  ESPALIER_TRY_TO(auto reply,
+                  receive(std::clamp(until, now + kShortestReplyTime, now + kReplyTime), number));
+  if (!reply) {
+    return fail("the job's server at " + server_text() +
+                " does not answer; expected its process "
+                "to run, and its host to be reached");
+  }
+  if (reply->kind != Kind::kRanks) return fail(lost());
+  if (reply->data.empty()) return Missing();
+  return Missing{.ranks = list_of(reply->data),
+                 .facts = one_line(reply->text),
+                 .have_some_joined = reply->b != 0,
+                 .speaker = reply->a};
 }
 
 JobSecret random_secret() {
@@ -336,6 +454,11 @@ class AloneBootstrap : public Bootstrap {
     return fail("rank " + std::to_string(rank) + " has published no '" + key + "'");
   }
   [[nodiscard]] Result<Survivors> rejoin() override { return Survivors{{0}, ++generation_}; }
+  [[nodiscard]] Result<Accepted> accept(std::uint32_t, Milliseconds) override {
+    return fail(
+        "a job of one process without a job file takes no newcomers; expected "
+        "ESPALIER_JOB_FILE, or a launcher");
+  }
 
  private:
   JobSecret secret_ = random_secret();
@@ -350,6 +473,11 @@ Result<std::unique_ptr<Bootstrap>> connect(Place place, Milliseconds deadline) {
   auto bootstrap = std::make_unique<ConnectedBootstrap>(std::move(place), deadline);
   ESPALIER_TRY(bootstrap->connect());
   return bootstrap;
+}
+
+std::string server_address(const Bootstrap& members) {
+  const auto* const connected = dynamic_cast<const ConnectedBootstrap*>(&members);
+  return connected == nullptr ? "" : connected->server_address();
 }
 
 std::unique_ptr<Bootstrap> alone() { return std::make_unique<AloneBootstrap>(); }

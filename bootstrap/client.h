@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "bootstrap/candidates.h"
 #include "bootstrap/server.h"
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
@@ -15,15 +16,20 @@ struct Place {
   Method method = Method::kAlone;
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  std::string address = {};  // of the rendezvous server
+  std::string address = {};  // of the rendezvous server; empty: `candidates`
+  Candidates candidates = {};
+  std::vector<network::Interface> interfaces = {};  // that the job uses here; for `candidates`
   JobSecret secret = {};
   bool is_secret = false;
   std::unique_ptr<Server> server = nullptr;  // in this process; null: elsewhere
-  std::string file = {};  // of rank 0, with the secret: removed when all have joined
+  std::string file = {};      // of rank 0, with the secret: removed when all have joined
+  std::string job_file = {};  // of rank 0: removed when its membership ends
+  bool is_newcomer = false;   // rank and size are not known yet
 };
 
-// Connects to the server, which may start later. Errors: no server within the deadline, or one
-// that speaks another protocol or has another secret; it refuses the rank or size.
+// Connects to the server, which may start later. Errors: no server within the deadline, with what
+// became of each address; one that speaks another protocol or has another secret; it refuses the
+// rank or size.
 [[nodiscard]] Result<std::unique_ptr<Bootstrap>> connect(Place place,
                                                          std::chrono::milliseconds deadline);
 // The files that a rank opens in a job of several, beside its connection to the server.
@@ -36,6 +42,9 @@ struct RankFiles {
 // the others wait for it.
 [[nodiscard]] Result<std::unique_ptr<Bootstrap>> join(const Options& options,
                                                       const RankFiles& files);
+// Returns the address at which a process reached the server: of another host, unless the server is
+// on this one. Empty: `members` is of another kind.
+[[nodiscard]] std::string server_address(const Bootstrap& members);
 // A job of this process alone.
 [[nodiscard]] std::unique_ptr<Bootstrap> alone();
 

@@ -13,14 +13,17 @@
 #include <thread>
 
 #include "base/counted.h"
+#include "base/network/filter.h"
 #include "base/one_line.h"
-#include "base/process/file_limit.h"
 #include "base/process/open_files.h"
 #include "base/process/variables.h"
 #include "base/read_file.h"
 #include "base/try.h"
+#include "bootstrap/candidates.h"
 #include "bootstrap/client.h"
+#include "bootstrap/first_word.h"
 #include "bootstrap/message.h"
+#include "bootstrap/newcomers.h"
 #include "bootstrap/process_manager.h"
 #include "bootstrap/stream.h"
 #include "espalier/bootstrap/bootstrap.h"
@@ -59,8 +62,13 @@ Result<std::string> address_of_environment() {
   ESPALIER_TRY_TO(const auto own, read_text(Variable::kEspalierAddress));
   ESPALIER_TRY_TO(const auto host, read_text(Variable::kMasterAddr));
   ESPALIER_TRY_TO(const auto port, read_number(Variable::kMasterPort, 1, UINT16_MAX));
-  const std::string usual = host && port ? *host + ":" + std::to_string(*port) : "";
-  if (own && !usual.empty() && *own != usual) {
+  const std::string usual =
+      host && port ? network::join(*host, static_cast<std::uint16_t>(*port)) : "";
+  const auto is_same = [&usual](const std::string& other) {
+    const auto one = network::split(usual), two = network::split(other);
+    return one && two && one->host == two->host && one->port == two->port;
+  };
+  if (own && !usual.empty() && !is_same(*own)) {
     return fail("ESPALIER_ADDRESS=" + one_line(*own) +
                 " contradicts MASTER_ADDR and MASTER_PORT, " + one_line(usual));
   }
@@ -110,14 +118,19 @@ Result<void> add_secret(const Options& options, Place& place) {
     place.is_secret = true;
     return {};
   }
-  ESPALIER_TRY_TO(auto address, resolve(place.address));
-  if (!address.is_loopback() && place.rank == 0) {
-    std::fprintf(stderr,
-                 "espalier: the job at %s has no secret, so any host can join it; expected "
-                 "ESPALIER_SECRET_FILE, a file of mode 0600\n",
-                 place.address.c_str());
-  }
+  ESPALIER_TRY(network::split(place.address));
   return {};
+}
+
+// A server at the loopback interface needs no secret.
+void warn_without_secret(const Place& place) {
+  const auto at = network::split(place.server->address());
+  const auto bound = at ? network::parse_ip(at->host) : std::nullopt;
+  if (place.is_secret || (bound && bound->is_loopback())) return;
+  std::fprintf(stderr,
+               "espalier: the job at %s has no secret, so any host can join it; expected "
+               "ESPALIER_SECRET_FILE, a file of mode 0600\n",
+               place.address.c_str());
 }
 
 // Checks that this process can open the files of its rank, and if it `serves`, of the server.
@@ -131,14 +144,16 @@ Result<void> check_files(const Place& place, const RankFiles& files, bool serves
 }
 
 // Rank 0 is the server, unless the launcher is.
-Result<void> serve(Place& place, const RankFiles& files) {
+Result<void> serve(const Options& options, Place& place, const RankFiles& files) {
   ESPALIER_TRY(check_files(place, files, place.rank == 0));
   if (place.rank != 0) return {};
   bool is_in_use = false;
-  auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
-  if (server) place.server = *std::move(server);
-  if (server || is_in_use) return {};
-  return fail(server.error());
+  ESPALIER_TRY_TO(const auto ports, network::port_range(options.ports));
+  auto server = Server::start(place.address, place.size, place.secret, &is_in_use, ports);
+  if (!server) return is_in_use ? Result<void>() : fail(server.error());
+  place.server = *std::move(server);
+  warn_without_secret(place);
+  return {};
 }
 
 Result<Place> from_environment(const Options& options, const RankFiles& files) {
@@ -157,7 +172,12 @@ Result<Place> from_environment(const Options& options, const RankFiles& files) {
     return place;
   }
   if (server) return fail(wrong_value(Variable::kServer, row_of(Variable::kServer).expected));
-  ESPALIER_TRY(serve(place, files));
+  if (place.address.find(',') != std::string::npos) {
+    return fail("ESPALIER_ADDRESS=" + one_line(place.address) +
+                " has several addresses; expected one, at which rank 0 listens, or "
+                "ESPALIER_SERVER=launcher");
+  }
+  ESPALIER_TRY(serve(options, place, files));
   return place;
 }
 
@@ -183,40 +203,43 @@ Result<Place> from_table(const Options& options, const RankFiles& files) {
   }
   place.address = options.table.front();
   ESPALIER_TRY(add_secret(options, place));
-  ESPALIER_TRY(serve(place, files));
+  ESPALIER_TRY(serve(options, place, files));
   return place;
 }
 
-// What rank 0 hands to all: the server's address and the job secret.
-std::string ticket_of(const Place& place) {
-  char hex[2 * sizeof(JobSecret) + 1];
-  sodium_bin2hex(hex, sizeof hex, place.secret.data(), place.secret.size());
-  return place.address + "/" + hex;
-}
-bool take_ticket(const std::string& ticket, Place& place) {
-  const std::size_t slash = ticket.find('/');
-  if (slash == std::string::npos) return false;
-  std::size_t length = 0;
-  const std::string hex = ticket.substr(slash + 1);
-  if (sodium_hex2bin(place.secret.data(), place.secret.size(), hex.data(), hex.size(), nullptr,
-                     &length, nullptr) != 0 ||
-      length != place.secret.size()) {
-    return false;
-  }
-  place.address = ticket.substr(0, slash);
+// Takes what rank 0 handed to all.
+bool take_ticket(const std::string& text, Place& place) {
+  const auto ticket = decode_ticket(text);
+  if (!ticket) return false;
+  place.secret = ticket->secret;
   place.is_secret = true;
+  place.candidates = ticket->server;
   return true;
 }
 
-// Rank 0 starts the server, with a fresh secret.
-Result<void> serve_fresh(bool is_one_host, Place& place) {
+// The interfaces that the job uses on this host.
+Result<std::vector<network::Interface>> used_interfaces(const Options& options) {
+  ESPALIER_TRY_TO(const auto filter, network::interface_filter(options.interfaces));
+  return filter.apply(network::running_interfaces());
+}
+
+// Rank 0 starts the server, with a fresh secret. Returns the ticket. `is_one_host`: all processes
+// are on this host.
+Result<std::string> serve_fresh(const Options& options, bool is_one_host, Place& place) {
   randombytes_buf(place.secret.data(), place.secret.size());
   place.is_secret = true;
-  const std::string host = is_one_host ? "127.0.0.1" : own_address().host();
-  ESPALIER_TRY_TO(auto server, Server::start(host + ":0", place.size, place.secret));
-  place.server = std::move(server);
-  place.address = place.server->address();
-  return {};
+  ESPALIER_TRY_TO(const auto ports, network::port_range(options.ports));
+  const char* const where = is_one_host ? "127.0.0.1:0" : "[::]:0";
+  auto server = Server::start(where, place.size, place.secret, nullptr, ports);
+  if (!server && !is_one_host) {  // IPv6 is off
+    server = Server::start("0.0.0.0:0", place.size, place.secret, nullptr, ports);
+  }
+  if (!server) return fail(server.error());
+  place.server = *std::move(server);
+  ESPALIER_TRY_TO(const auto at, network::split(place.server->address()));
+  place.candidates = own_candidates(place.interfaces, at.port);
+  if (is_one_host) place.candidates.addresses = {network::loopback_v4().with_port(at.port)};
+  return encode_ticket({place.secret, place.candidates});
 }
 
 // The job that a process manager gave this process. It gives each job once.
@@ -224,19 +247,21 @@ struct JoinedBefore {
   Method method = Method::kAlone;
   std::uint32_t rank = 0, size = 0;
   std::string ticket;
+  std::string address;  // rank 0: of its server
 };
 JoinedBefore joined_before;
 
 // Joins the same job again, without its process manager: rank 0 serves at the same address.
-Result<Place> join_again() {
+Result<Place> join_again(const Options& options) {
   Place place{
       .method = joined_before.method, .rank = joined_before.rank, .size = joined_before.size};
   (void)take_ticket(joined_before.ticket, place);
+  ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
   if (place.rank != 0) return place;
   const Clock::time_point until = Clock::now() + kPortTime;
   while (true) {
     bool is_in_use = false;
-    auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
+    auto server = Server::start(joined_before.address, place.size, place.secret, &is_in_use);
     if (server) {
       place.server = *std::move(server);
       return place;
@@ -246,20 +271,20 @@ Result<Place> join_again() {
   }
 }
 
-Result<Place> from_process_manager(Method method, std::chrono::milliseconds deadline,
-                                   const RankFiles& files) {
-  if (joined_before.method == method) return join_again();
+Result<Place> from_process_manager(Method method, const Options& options, const RankFiles& files) {
+  if (joined_before.method == method) return join_again(options);
   ESPALIER_TRY_TO(auto manager, method == Method::kPmix ? open_pmix() : open_pmi());
   Place place{.method = method, .rank = manager->rank(), .size = manager->size()};
   ESPALIER_TRY(check_files(place, files, place.rank == 0));
+  ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
   std::string ticket;
   if (place.rank == 0) {
-    ESPALIER_TRY(serve_fresh(manager->is_one_host(), place));
-    ticket = ticket_of(place);
+    ESPALIER_TRY_TO(ticket, serve_fresh(options, manager->is_one_host(), place));
   }
-  ESPALIER_TRY_TO(auto received, manager->from_rank_zero(ticket, deadline));
+  ESPALIER_TRY_TO(auto received, manager->from_rank_zero(ticket, options.deadline));
   if (!take_ticket(received, place)) return fail("rank 0 published a malformed address");
-  joined_before = {method, place.rank, place.size, received};
+  joined_before = {method, place.rank, place.size, received,
+                   place.server == nullptr ? "" : place.server->address()};
   return place;
 }
 
@@ -272,29 +297,17 @@ Result<Place> from_folder(const Options& options, const RankFiles& files) {
     return fail("file: job '" + options.job + "'; expected a name of this start of the job");
   }
   ESPALIER_TRY(check_files(place, files, place.rank == 0));
+  ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
   const std::string path = options.folder + "/espalier-" + options.job;
   if (place.rank == 0) {
-    ESPALIER_TRY(serve_fresh(false, place));
-    const std::string hidden = path + ".part";
-    (void)unlink(hidden.c_str());
-    const int descriptor =
-        open(hidden.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    const std::string ticket = ticket_of(place) + "\n";
-    const bool has_room = ticket.size() <= max_file_bytes();  // otherwise write() raises a signal
-    if (!has_room) errno = EFBIG;
-    const bool is_written =
-        has_room && descriptor >= 0 &&
-        write(descriptor, ticket.data(), ticket.size()) == static_cast<ssize_t>(ticket.size());
-    if (descriptor >= 0) close(descriptor);
-    if (!is_written || rename(hidden.c_str(), path.c_str()) != 0) {
-      const std::string error = std::strerror(errno);
-      if (descriptor >= 0) (void)unlink(hidden.c_str());
-      return fail("cannot write '" + one_line(path) + "': " + error);
-    }
+    ESPALIER_TRY_TO(const auto ticket, serve_fresh(options, false, place));
+    ESPALIER_TRY(write_ticket(path, ticket));
     place.file = path;
     return place;
   }
   const Clock::time_point until = Clock::now() + options.deadline;
+  FirstWord word;
+  Speaker speaker;
   while (true) {
     if (const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         descriptor >= 0) {
@@ -307,7 +320,7 @@ Result<Place> from_folder(const Options& options, const RankFiles& files) {
       if ((status.st_mode & 077) != 0 || status.st_uid != geteuid()) {
         return fail("'" + one_line(path) + "' is not this user's alone; expected mode 0600");
       }
-      char text[256] = {};
+      char text[512] = {};
       const ssize_t count = pread(descriptor, text, sizeof text - 1, 0);
       std::string ticket(text, count > 0 ? static_cast<std::size_t>(count) : 0);
       if (!ticket.empty() && ticket.back() == '\n') ticket.pop_back();
@@ -318,14 +331,67 @@ Result<Place> from_folder(const Options& options, const RankFiles& files) {
       return fail("rank 0 did not write '" + one_line(path) + "' within " +
                   std::to_string(options.deadline.count()) + " ms");
     }
+    if (word.is_due() && (FirstWord::is_watched() || speaker.may_speak(path))) {
+      std::fprintf(stderr, "espalier: rank %u of %u waits for rank 0 to write '%s'\n", place.rank,
+                   place.size, one_line(path).c_str());
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+// Through the file that a job wrote.
+Result<Place> from_job_file(const Options& options, const RankFiles& files) {
+  std::string path = options.job_file;
+  if (path.empty()) {
+    ESPALIER_TRY_TO(const auto given, read_text(Variable::kJoin));
+    if (!given) return fail("no job file to join by; expected job_file, or ESPALIER_JOIN");
+    path = *given;
+    for (const Variable other :
+         {Variable::kEspalierRank, Variable::kEspalierSize, Variable::kEspalierAddress}) {
+      if (!is_set(other)) continue;
+      return fail("ESPALIER_JOIN contradicts " + std::string(row_of(other).name) +
+                  "; expected ESPALIER_JOIN alone, because a newcomer's rank is given to it");
+    }
+  }
+  ESPALIER_TRY_TO(const auto ticket, read_ticket(path));
+  Place place{.method = Method::kNewcomer, .size = 2, .is_newcomer = true};
+  ESPALIER_TRY(check_files(place, files, false));
+  ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
+  if (!take_job_ticket(ticket, place)) {
+    return fail("the job file '" + one_line(path) +
+                "' is malformed; expected the file that a job wrote");
+  }
+  return place;
+}
+
+// The job file that rank 0 writes, if any.
+Result<std::string> job_file_of(const Options& options, Method method) {
+  if (method == Method::kNewcomer || !options.job_file.empty()) return options.job_file;
+  ESPALIER_TRY_TO(const auto given, read_text(Variable::kJobFile));
+  return given.value_or("");
+}
+
+// A job of one process that others join while it runs.
+Result<Place> from_nothing(const Options& options, const RankFiles& files) {
+  Place place{.method = Method::kAlone};
+  ESPALIER_TRY(check_files(place, files, true));
+  ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
+  ESPALIER_TRY(serve_fresh(options, false, place));
+  return place;
+}
+
+// Rank 0 writes the job file, before it waits for the others.
+Result<void> offer(const std::string& path, Place& place) {
+  if (path.empty() || place.rank != 0 || place.is_newcomer) return {};
+  ESPALIER_TRY_TO(place.job_file, write_job_file(path, job_ticket(place)));
+  return {};
 }
 
 Method find_method(const Options& options) {
   if (options.method != Method::kAutomatic) return options.method;
   if (!options.table.empty()) return Method::kTable;
   if (!options.folder.empty()) return Method::kFile;
+  if (is_set(Variable::kJoin)) return Method::kNewcomer;
   if (is_set(Variable::kEspalierRank)) return Method::kEnvironment;
   if (has_pmix()) return Method::kPmix;
   if (has_pmi()) return Method::kPmi;
@@ -366,18 +432,26 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options) { return join(op
 Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles& files) {
   if (sodium_init() < 0) return fail("libsodium cannot be initialized");
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
+  ESPALIER_TRY(network::interface_filter(options.interfaces));
+  ESPALIER_TRY(network::port_range(options.ports));
+  ESPALIER_TRY(patience());
   const Method method = find_method(options);
   ESPALIER_TRY(check_used(options, method));
+  ESPALIER_TRY_TO(const std::string job_file, job_file_of(options, method));
   Result<Place> place;
   switch (method) {
     case Method::kPmix:
-    case Method::kPmi: place = from_process_manager(method, options.deadline, files); break;
+    case Method::kPmi: place = from_process_manager(method, options, files); break;
     case Method::kEnvironment: place = from_environment(options, files); break;
     case Method::kFile: place = from_folder(options, files); break;
     case Method::kTable: place = from_table(options, files); break;
-    default: return alone();
+    case Method::kNewcomer: place = from_job_file(options, files); break;
+    default:
+      if (job_file.empty()) return alone();
+      place = from_nothing(options, files);
   }
   if (!place) return fail(place.error());
+  ESPALIER_TRY(offer(job_file, *place));
   return connect(*std::move(place), options.deadline);
 }
 

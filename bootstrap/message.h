@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parse_number.h"
 #include "espalier/internal/base/little_endian.h"
 
 namespace espalier::bootstrap {
@@ -15,21 +16,29 @@ inline constexpr std::uint32_t kMaxRanks = 1u << 20;  // of a job
 
 enum class Kind : std::uint8_t {
   // From a process.
-  kHello = 1,  // a: rank, b: size, text: job
+  kHello = 1,  // a: rank, b: size, text: this host's name
   kPut = 2,    // text: key, data: value
   kFence = 3,
-  kGet = 4,      // a: rank, text: key
-  kMissing = 5,  // asks which ranks the fence or rejoin waits for
-  kRejoin = 6,   // a: deadline, ms
-  kLeave = 7,    // The process ends its membership. Once all have, each may join again.
+  kGet = 4,        // a: rank, text: key
+  kMissing = 5,    // asks which ranks the fence or rejoin waits for
+  kRejoin = 6,     // a: deadline, ms
+  kLeave = 7,      // The process ends its membership. Once all have, each may join again.
+  kNewcomer = 8,   // in place of kHello: the process joins a job that runs, once it is accepted
+  kAccept = 9,     // of a member: accept_request(); of a newcomer: it waits to be accepted
+  kComplete = 10,  // complete_request()
+  kProbe = 12,     // before kHello: asks whether this is the job's server
   // From the server.
   kWelcome = 20,
   kRefused = 21,    // text: the reason, one line. The request had no effect.
   kDone = 22,       // of kFence
   kValue = 23,      // data
   kSurvivors = 24,  // data: encode_ranks(); a: generation
-  kRanks = 25,      // data as above: those that are missing
+  kRanks = 25,      // data as above: those that are missing; a: the lowest rank that waits for
+                    // them; b: 1, if some of them have joined; text: what is known of them
   kLater = 26,      // of kHello; data as above: those that have not left since this rank left
+  kAccepted = 27,   // data as above: the processes; a: generation, b: the size that the job was
+                    // started with, text: the number of this process in the job
+  kHere = 30,       // of kProbe
 };
 
 struct Message {
@@ -78,6 +87,36 @@ struct Message {
     bytes[rank / 8] = static_cast<char>(bytes[rank / 8] | 1 << rank % 8);
   }
   return bytes;
+}
+
+// A member's wish to accept newcomers.
+struct AcceptRequest {
+  std::uint32_t least = 0;       // newcomers
+  std::uint32_t time_ms = 0;     // for the newcomers, once all members wait
+  std::uint32_t members_ms = 0;  // for the members
+};
+[[nodiscard]] inline Message accept_request(const AcceptRequest& wish) {
+  return {.kind = Kind::kAccept,
+          .a = wish.least,
+          .b = wish.time_ms,
+          .data = std::to_string(wish.members_ms)};
+}
+// Whether a process is connected to the others that kAccepted named.
+struct CompleteRequest {
+  std::uint32_t generation = 0;
+  std::string failure = {};      // one line; empty: it is connected
+  std::uint32_t members_ms = 0;  // for the others
+};
+[[nodiscard]] inline Message complete_request(const CompleteRequest& vote) {
+  return {.kind = Kind::kComplete,
+          .a = vote.generation,
+          .text = vote.failure,
+          .data = std::to_string(vote.members_ms)};
+}
+// Returns members_ms of either; 0 if the message is malformed.
+[[nodiscard]] inline std::uint32_t members_ms_of(const Message& message) {
+  std::uint32_t ms = 0;
+  return parse_number(message.data, ms) ? ms : 0;
 }
 
 // Returns the ranks of the set, ascending.

@@ -10,12 +10,11 @@
 #include "base/one_line.h"
 #include "base/process/variables.h"
 #include "base/try.h"
+#include "bootstrap/first_word.h"
 #include "bootstrap/process_manager.h"
 
 namespace espalier::bootstrap {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 class Pmi : public ProcessManager {
  public:
@@ -77,13 +76,17 @@ Result<std::string> Pmi::ask(const std::string& line, const std::string& command
 
 // Whether the launcher has sent something, or has gone, before the deadline.
 bool Pmi::is_readable() const {
+  FirstWord word;
+  Speaker speaker;
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now());
+    const auto next = std::min(until_, word.next().value_or(until_));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now());
     pollfd file{descriptor_, POLLIN, 0};
     const int ready =
-        poll(&file, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX)));
+        poll(&file, 1, static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, INT_MAX)));
     if (ready < 0 && errno == EINTR) continue;
-    return ready > 0;
+    if (ready > 0 || Clock::now() >= until_) return ready > 0;
+    if (word.is_due()) say_waiting("PMI", space_, rank_, size_, speaker);
   }
 }
 

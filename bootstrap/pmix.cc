@@ -5,6 +5,7 @@
 
 #include "base/process/variables.h"
 #include "base/try.h"
+#include "bootstrap/first_word.h"
 #include "bootstrap/pmix_library.h"
 #include "bootstrap/process_manager.h"
 
@@ -12,6 +13,7 @@
 #include <dlfcn.h>
 #include <pmix.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -132,7 +134,17 @@ Result<void> Pmix::fence(std::chrono::milliseconds deadline) {
   if (started != PMIX_SUCCESS) return fail(error("PMIx_Fence", started));
   (void)share.release();  // take_fence_end() deletes it
   std::unique_lock lock(fence->mutex);
-  if (!fence->changed.wait_for(lock, deadline, [&fence] { return fence->has_ended; })) {
+  const Clock::time_point until = Clock::now() + deadline;
+  const auto has_ended = [&fence] { return fence->has_ended; };
+  FirstWord word;
+  Speaker speaker;
+  while (Clock::now() < until && !fence->has_ended) {
+    const auto next = std::min(until, word.next().value_or(until));
+    if (!fence->changed.wait_until(lock, next, has_ended) && word.is_due()) {
+      say_waiting("PMIx", self_.nspace, self_.rank, size_, speaker);
+    }
+  }
+  if (!fence->has_ended) {
     is_open_ = false;  // PMIx_Finalize() would wait for the fence
     return fail(missing("PMIx", size_, deadline));
   }

@@ -6,27 +6,30 @@
 #include <memory>
 #include <string>
 
+#include "base/network/filter.h"
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
 
 namespace espalier::bootstrap {
 
-// Returns an IP of this host that other hosts can reach: the first one of an interface that is up
-// and is not the loopback, otherwise 127.0.0.1.
+// Returns the IP of this host that other hosts reach most likely: the first one of
+// own_candidates(), otherwise 127.0.0.1.
 [[nodiscard]] std::string own_ip();
 
 // A server for one job.
 class Server {
  public:
-  // Listens at `address` ("127.0.0.1:0"; port 0: any free one) for a job of `size` processes, and
+  // Listens at `address` (listen_at(); port 0: one of `ports`) for a job of `size` processes, and
   // serves them in a thread of its own. Connections of processes without the secret have no effect.
   // Errors: the address is malformed, or in use (is_in_use says which); `size` is 0 or above 2^20.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(const std::string& address,
                                                              std::uint32_t size,
                                                              const JobSecret& secret,
-                                                             bool* is_in_use = nullptr);
+                                                             bool* is_in_use = nullptr,
+                                                             const network::PortRange& ports = {});
   virtual ~Server() = default;  // ends the thread and all connections
-  // Where it listens: "127.0.0.1:4000".
+  // Where it listens: "127.0.0.1:4000", "[::]:4000" at all addresses of this host. This process
+  // reaches it there.
   [[nodiscard]] virtual const std::string& address() const = 0;
   // Whether it serves no more, because its process has no memory.
   [[nodiscard]] virtual bool is_without_memory() const = 0;

@@ -1,9 +1,5 @@
 #include "bootstrap/stream.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,7 +16,7 @@
 namespace espalier::bootstrap {
 namespace {
 
-constexpr char kMagic[8] = {'E', 'S', 'P', 'J', 'O', 'I', 'N', '2'};
+constexpr char kMagic[8] = {'E', 'S', 'P', 'J', 'O', 'I', 'N', '3'};
 constexpr std::size_t kGreetingBytes = sizeof(kMagic) + 32;
 constexpr std::size_t kSealBytes = crypto_aead_chacha20poly1305_ietf_ABYTES;
 constexpr int kWriteTimeoutMs = 10'000;
@@ -54,56 +50,6 @@ void Socket::close() {
     ::close(descriptor_);
   }
   descriptor_ = -1;
-}
-
-bool Address::is_loopback() const { return (ntohl(ip) >> 24) == 127; }
-
-std::string Address::host() const {
-  char text[INET_ADDRSTRLEN] = {};
-  in_addr address{};
-  address.s_addr = ip;
-  inet_ntop(AF_INET, &address, text, sizeof text);
-  return text;
-}
-
-std::string Address::text() const { return host() + ":" + std::to_string(port); }
-
-Result<Address> resolve(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  const std::string host = colon == std::string::npos ? "" : text.substr(0, colon);
-  const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
-  const bool is_number = !port.empty() && port.size() <= 5 &&
-                         port.find_first_not_of("0123456789") == std::string::npos &&
-                         std::stoul(port) <= 65535;
-  if (host.empty() || !is_number) {
-    return fail("'" + text + "' is not an address; expected HOST:PORT, with a port up to 65535");
-  }
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0 || found == nullptr) {
-    return fail("host '" + host + "' is unknown: " + gai_strerror(error));
-  }
-  Address address{.ip = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr.s_addr,
-                  .port = static_cast<std::uint16_t>(std::stoul(port))};
-  freeaddrinfo(found);
-  return address;
-}
-
-Address own_address() {
-  Address own{htonl(INADDR_LOOPBACK), 0};
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return own;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    own.ip = reinterpret_cast<sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
-    break;
-  }
-  freeifaddrs(all);
-  return own;
 }
 
 Stream::Stream(Socket socket, bool is_server) : socket_(std::move(socket)), is_server_(is_server) {

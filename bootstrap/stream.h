@@ -40,19 +40,6 @@ class Socket {
   std::uint32_t generation_ = process_generation();
 };
 
-// "host:port". Errors: not of this form, or the host is unknown.
-struct Address {
-  std::uint32_t ip = 0;  // IPv4, in network order
-  std::uint16_t port = 0;
-  [[nodiscard]] bool is_loopback() const;
-  [[nodiscard]] std::string text() const;  // "127.0.0.1:4000"
-  [[nodiscard]] std::string host() const;  // "127.0.0.1"
-};
-[[nodiscard]] Result<Address> resolve(const std::string& text);
-// Returns the first address of this host that is not a loopback address, otherwise 127.0.0.1;
-// port 0.
-[[nodiscard]] Address own_address();
-
 // One end of a connection.
 class Stream {
  public:

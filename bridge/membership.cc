@@ -1,31 +1,12 @@
 #include "bridge/membership.h"
 
-#include <netdb.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstring>
 #include <numeric>
 
 namespace espalier::bridge {
 namespace {
-
-// The address that this host's name stands for; empty: none.
-std::string address_of_host() {
-  std::array<char, 256> name = {};
-  if (gethostname(name.data(), name.size() - 1) != 0) return {};
-  addrinfo hints = {};
-  hints.ai_family = AF_INET;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(name.data(), nullptr, &hints, &found) != 0) return {};
-  std::array<char, NI_MAXHOST> text = {};
-  getnameinfo(found->ai_addr, found->ai_addrlen, text.data(), text.size(), nullptr, 0,
-              NI_NUMERICHOST);
-  freeaddrinfo(found);
-  return text.data();
-}
 
 void append(std::string& all, const std::string& text) {
   const auto length = static_cast<std::uint32_t>(text.size());
@@ -56,7 +37,9 @@ Membership::Membership(MPI_Comm comm, Use use) : comm_(comm) {
   PMPI_Comm_free(&host);
   int all_on_host = on_host == size_ ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &all_on_host, 1, MPI_INT, MPI_MIN, comm);
-  local_address_ = all_on_host == 1 ? "127.0.0.1" : address_of_host();
+  // Between hosts the processes agree on addresses that reach each other, which this host's name,
+  // often 127.0.1.1, need not.
+  if (all_on_host == 1) local_address_ = "127.0.0.1";
 }
 
 Result<void> Membership::put(const std::string& key, const std::string& value) {

@@ -16,6 +16,7 @@ class Membership : public bootstrap::Bootstrap {
   enum class Use : std::uint8_t { kJob, kExchange };
   // All processes of `comm`, which must outlive this object, must make one at the same time.
   // kExchange: for put(), fence() and get() alone, without a secret and an address of this host.
+  // Between hosts local_address() is empty: the processes agree on addresses.
   explicit Membership(MPI_Comm comm, Use use = Use::kJob);
 
   [[nodiscard]] std::uint32_t rank() const override { return static_cast<std::uint32_t>(rank_); }

@@ -1,6 +1,7 @@
 #include "communicator/backbone.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "espalier/internal/base/assert.h"
 
@@ -15,6 +16,12 @@ std::vector<std::uint32_t> backbone_peers(std::uint32_t rank, std::uint32_t size
     }
   }
   return peers;
+}
+
+bool is_backbone_peer(std::uint32_t peer, std::uint32_t rank, std::uint32_t size) {
+  ESPALIER_ASSERT(rank < size && peer < size);
+  const std::uint32_t distance = (peer + size - rank) % size;
+  return std::has_single_bit(distance) || std::has_single_bit(size - distance);
 }
 
 }  // namespace espalier::communicator

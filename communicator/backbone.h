@@ -12,4 +12,7 @@ namespace espalier::communicator {
 // die than one rank has of these links, the others stay connected (backbone_test.cc).
 [[nodiscard]] std::vector<std::uint32_t> backbone_peers(std::uint32_t rank, std::uint32_t size);
 
+// Whether `peer` is one of them.
+[[nodiscard]] bool is_backbone_peer(std::uint32_t peer, std::uint32_t rank, std::uint32_t size);
+
 }  // namespace espalier::communicator

@@ -169,8 +169,8 @@ int make_options(const espalier_join_options* given, JoinOptions& made) {
   if (given == nullptr) return ESPALIER_OK;
   espalier_join_options options = espalier_default_join_options();
   if (const int status = take_or_fail(*given, options, "espalier_join_options")) return status;
-  if (const unsigned method = number_of(options.method); method > ESPALIER_ALONE) {
-    return out_of_range("method", method, ESPALIER_ALONE);
+  if (const unsigned method = number_of(options.method); method > ESPALIER_NEWCOMER) {
+    return out_of_range("method", method, ESPALIER_NEWCOMER);
   }
   const auto text = [](const char* words) { return std::string(words == nullptr ? "" : words); };
   if (options.schedule_count > 0 && options.schedules == nullptr) return missing("schedules");
@@ -194,7 +194,10 @@ int make_options(const espalier_join_options* given, JoinOptions& made) {
   }
   made.bootstrap.job = text(options.job);
   made.bootstrap.secret_file = text(options.secret_file);
+  made.bootstrap.job_file = text(options.job_file);
   made.bootstrap.folder = text(options.folder);
+  made.bootstrap.interfaces = text(options.interfaces);
+  made.bootstrap.ports = text(options.ports);
   if (options.method == ESPALIER_FILE || options.method == ESPALIER_TABLE) {
     made.bootstrap.rank = options.rank;
     made.bootstrap.size = options.size;
@@ -495,6 +498,42 @@ int espalier_rejoin(espalier_comm* comm, espalier_comm** rest) {
     auto joined = comm->communicator.rejoin();
     if (!joined) return fails(ESPALIER_BACK_END, joined.error().message);
     *rest = new espalier_comm{std::move(*joined)};
+    return int{ESPALIER_OK};
+  });
+}
+
+int espalier_cancel(espalier_comm* comm, const char* reason) {
+  return without_exceptions([&] {
+    if (comm == nullptr) return missing("comm");
+    const auto cancelled = comm->communicator.cancel(reason == nullptr ? "" : reason);
+    if (!cancelled) return fails(ESPALIER_BAD_ARGUMENT, cancelled.error().message);
+    return int{ESPALIER_OK};
+  });
+}
+int espalier_cancel_on(espalier_comm* comm, const volatile sig_atomic_t* flag, const char* reason) {
+  using Flag = std::atomic<std::sig_atomic_t>;
+  static_assert(sizeof(Flag) == sizeof(sig_atomic_t) && Flag::is_always_lock_free);
+  return without_exceptions([&] {
+    if (comm == nullptr) return missing("comm");
+    // C has no other type for it that both a C11 and a C++ compiler know.
+    const auto* const watched =
+        reinterpret_cast<const Flag*>(const_cast<const sig_atomic_t*>(flag));
+    const auto watches = comm->communicator.cancel_on(watched, reason == nullptr ? "" : reason);
+    if (!watches) return fails(ESPALIER_BAD_ARGUMENT, watches.error().message);
+    return int{ESPALIER_OK};
+  });
+}
+
+int espalier_accept(espalier_comm* comm, std::uint32_t least, std::uint64_t time_ms,
+                    espalier_comm** grown) {
+  return on(comm, [&] {
+    if (comm == nullptr) return missing("comm");
+    if (grown == nullptr) return missing("grown");
+    *grown = nullptr;
+    const auto time = std::min<std::uint64_t>(time_ms, INT32_MAX);
+    auto accepted = comm->communicator.accept(least, std::chrono::milliseconds(time));
+    if (!accepted) return fails(ESPALIER_BACK_END, accepted.error().message);
+    *grown = new espalier_comm{std::move(*accepted)};
     return int{ESPALIER_OK};
   });
 }

@@ -32,7 +32,14 @@ void Channel::close() {
   const Use use(*this, Use::Crowd::kWaits);
   while (first_ != nullptr) finish(fail(ended()));
   if (std::exchange(is_listed_, false)) job_->remove(*this);
-  fabric_ = nullptr;
+  rest();
+  std::unique_ptr<ofi::AddedLinks> fabric;
+  {
+    const std::lock_guard lock(wake_mutex_);
+    fabric = std::move(fabric_);
+  }
+  fabric = nullptr;
+  recorder_.close();
   job = std::move(job_);
 }
 
@@ -40,43 +47,57 @@ Result<void> Channel::leave_whole() {
   if (is_of_parent()) return check_process();
   if (size_ == 1 || !is_listed_) {
     job_->end_whole(true);
-    return {};
+    job_->end_earlier_wholes(true);
+    return check_alive();
   }
+  await_early_end();
   while (true) {
     Operation* waiting = nullptr;
     {
       const Use use(*this, Use::Crowd::kWaits);
       waiting = last_;
+      // Once a rank is in the barrier below, no other one may fail there: they would part.
+      if (waiting == nullptr) early_end_.refuse();
     }
     if (waiting == nullptr) break;
     end(*waiting);
   }
-  job_->end_whole(cause().status == Status::kOk);
+  const bool waits = cause().status == Status::kOk;
+  job_->end_whole(waits);
+  // The job has newcomers, which are not waited for.
+  if (members_.generation < job_->growth()) return leave_part();
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
-  return guard([this]() -> Result<void> {
+  auto left = guard([this]() -> Result<void> {
     ESPALIER_TRY(check_alive());
     ESPALIER_TRY_TO(auto barrier, make_leaving());
     ESPALIER_TRY(start(*barrier));
     ESPALIER_TRY(wait(*barrier));
     return job_->members().fence();
   });
+  job_->end_earlier_wholes(waits && left.has_value());
+  return left;
 }
 
 Result<void> Channel::leave_part() {
   if (is_of_parent()) return check_process();
-  if (size_ == 1 || !is_listed_) return {};
+  if (size_ == 1 || !is_listed_) return check_alive();
   return guard([this]() -> Result<void> {
-    ESPALIER_TRY(check_alive());
+    const auto alive = check_alive();
+    // A part that is just being cancelled tells the other ranks before its endpoint is closed.
+    if (has_ended()) return alive;
     ESPALIER_TRY_TO(auto barrier, make_leaving());
     {
       const Use use(*this, Use::Crowd::kWaits);
+      end_early();
+      early_end_.refuse();
       leaving_ = std::move(barrier);
       leaving_->channel = nullptr;  // which would keep itself alive
       is_leaving_ = true;
       (void)enqueue(*leaving_);
     }
+    is_kept_ = true;
     job_->keep_until_left(shared_from_this());
-    return {};
+    return alive;
   });
 }
 
@@ -143,6 +164,8 @@ Result<void> Channel::enqueue(Operation& operation) {
   }
   operation.result = {};
   if (operation.planned == nullptr) {
+    if (early_end_.is_pending()) end_early();
+    if (has_ended_) return fail(failure_of(operation));
     copy_alone(operation.call);
     operation.state = Operation::State::kComplete;
     return {};
@@ -170,11 +193,14 @@ void Channel::begin(Operation& operation) {
   if (operation.copied_from != nullptr) {
     std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
   }
-  started_calls_.add(operation.word);
+  started_calls_.add(operation.word, {operation.operands, &operation.planned->algorithm,
+                                      &operation.planned->program});
+  recorder_.begin(operation.word, operation.algorithm);
   const Status status = begin_machine(operation);
   // A machine that has failed ends in its next polls, once all ranks know the cause.
   if (status == Status::kOk || machine_.cause().status != Status::kOk) return;
   started_calls_.remove();
+  recorder_.drop();
   finish(
       fail(std::string(collective_name(operation.call.collective)) + ": " + status_name(status)));
 }
@@ -208,6 +234,7 @@ void Channel::finish(Result<void> result) {
   if (first_ == nullptr) last_ = nullptr;
   done.result = std::move(result);
   done.state = Operation::State::kComplete;
+  recorder_.end();
   if (first_ == nullptr && is_active_.load(std::memory_order_relaxed)) set_active(false);
 }
 
@@ -226,6 +253,7 @@ void Channel::progress() {
 }
 
 void Channel::progress_or_throw() {
+  if (early_end_.is_pending()) end_early();
   if (fabric_ == nullptr) return;
   if (!connecting_.empty()) {
     const auto connected = fabric_->connect_links(connecting_);
@@ -240,6 +268,7 @@ void Channel::progress_or_throw() {
     return;
   }
   if (first_ != nullptr && first_->state == Operation::State::kRunning) {
+    ++first_->traffic->runs;
     finish({});
     if (first_ != nullptr) begin(*first_);
   }
@@ -295,6 +324,7 @@ void Channel::await_completion(Operation& operation) {
     progress();
     if (operation.state != Operation::State::kComplete) wait_for_peers();
   }
+  look_due_ns_ = 0;
   if (job_ != nullptr) job_->note_waiting(0);  // null: complete since leave()
 }
 
@@ -302,13 +332,16 @@ void Channel::wait_for_peers() {
   job_->note_waiting(machine_.moved_at());
   const bool others_busy = job_->progress_others(this);
   Endpoint& endpoint = fabric_->endpoint();
-  std::uint64_t until = machine_.next_deadline();
+  const std::uint64_t look_at = next_look();
+  std::uint64_t until = std::min(machine_.next_deadline(), look_at);
   if (others_busy) until = std::min(until, endpoint.now() + kBusyWaitNs);
+  if (early_end_.is_watching()) until = std::min(until, endpoint.now() + kFlagPauseNs);
   try {
     endpoint.wait(until);
   } catch (const std::bad_alloc&) {
     stop_without_memory();
   }
+  if (until == look_at || ++waits_ % kWaitsPerLook == 0) look();
 }
 
 }  // namespace espalier::communicator

@@ -3,24 +3,31 @@
 // started on it, which run one after the other. Host only.
 //
 // channel.cc runs them, channel_make.cc makes operations of calls, channel_connect.cc adds links,
-// channel_failure.cc ends a communicator that failed.
+// channel_failure.cc ends a communicator that failed, channel_record.cc tells readers of records.
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <future>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/process/forks.h"
-#include "communicator/call_exchange.h"
+#include "communicator/failure/call_comparison.h"
+#include "communicator/failure/call_exchange.h"
+#include "communicator/failure/early_end.h"
 #include "communicator/job.h"
 #include "communicator/operation.h"
+#include "communicator/record/writer.h"
 #include "communicator/schedules.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/program.h"
@@ -35,7 +42,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   struct Members {
     std::vector<std::uint32_t> jobs;
     std::vector<std::string> addresses;
-    bool is_part = false;  // of a job whose network is known
+    bool is_part = false;          // of a job whose network is known
+    std::uint32_t generation = 0;  // of the agreement on the processes of the whole job
   };
 
   Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t size);
@@ -58,6 +66,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // messages cost, alike on all ranks.
   [[nodiscard]] bool is_measuring() const { return is_measuring_; }
   void measured(const NetworkCost& cost);
+  // The processes with these numbers in the job, ascending, are left: the others have ended.
+  void note_survivors(const std::vector<std::uint32_t>& jobs);
   // R, if each host has R successive ranks; otherwise 1.
   [[nodiscard]] std::uint32_t ranks_per_host() const;
   // Ends the channel of the whole job: waits for all that was started and for the ends of parts,
@@ -68,7 +78,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // its endpoint when all ranks have come. Waits for no other rank while the whole job's channel
   // lives.
   [[nodiscard]] Result<void> leave_part();
-  [[nodiscard]] bool is_leaving() const { return is_leaving_; }  // the job closes it
+  [[nodiscard]] bool is_kept() const { return is_kept_; }  // the job closes it
   [[nodiscard]] bool has_left() const { return has_left_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
@@ -85,6 +95,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Result<void> check_process() const;
   // Errors: another thread uses the channel.
   [[nodiscard]] Result<void> check_unused() const;
+  // Errors: the communicator has failed.
+  [[nodiscard]] Result<void> check_alive() const;
+
+  // Communicator::cancel() and cancel_on().
+  [[nodiscard]] Result<void> cancel(std::string_view reason);
+  [[nodiscard]] Result<void> cancel_on(const std::atomic<std::sig_atomic_t>* flag,
+                                       std::string_view reason);
+  // Waits until all ranks know the cause, if the communicator was cancelled.
+  void await_early_end();
 
   // Calls `function`, which returns a Result. If this rank has no memory for it, the communicator
   // fails on all ranks, and the result is that error. Functions that return no Result throw
@@ -124,6 +143,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Makes progress unless another thread uses the channel. Returns whether a collective is in
   // progress.
   bool try_progress();
+  // Brings the channel's part of the record up to date (channel_record.cc). Called by the
+  // library's thread.
+  void beat(std::uint64_t now_ns);
   // Whether the program has used the channel since the last time. For one thread of the library.
   [[nodiscard]] bool take_used() {
     const std::uint32_t uses = uses_.load(std::memory_order_relaxed);
@@ -135,10 +157,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // How long a waiting call may block while other communicators of the process are busy.
   static constexpr std::uint64_t kBusyWaitNs = 20'000;
+  // How long it may block while a flag is watched (Communicator::cancel_on).
+  static constexpr std::uint64_t kFlagPauseNs = 20'000'000;
+  // A call that is woken often looks at the clock once in so many waits.
+  static constexpr std::uint32_t kWaitsPerLook = 16;
 
   [[nodiscard]] Result<void> add_link(std::uint32_t peer);
   [[nodiscard]] Result<void> add_backbone();
   [[nodiscard]] Result<void> connect_backbone();
+  [[nodiscard]] std::string unconnected_text();
   [[nodiscard]] Result<void> add_links(const Program& program);
   [[nodiscard]] Result<const PlannedProgram*> plan_of(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
@@ -150,6 +177,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void stop_without_memory();
   // Waits until a message may have arrived.
   void wait_for_peers();
+  // While a call waits long: notes what it waits for, and says it (channel_record.cc).
+  [[nodiscard]] std::uint64_t next_look();
+  void look();
+  void say_wait(const StallReport& report, std::uint64_t now);
+  void note_wait(const StallReport& report);
+  void record_operation(Operation& operation);
+  void record_failure();
   void await_completion(Operation& operation);
   // start(), wait(), and both, of the thread that uses the channel.
   [[nodiscard]] Result<void> enqueue(Operation& operation);
@@ -169,8 +203,18 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void copy_alone(const Call& call) const;
   [[nodiscard]] Error failure_of(const Operation& operation) const;
   [[nodiscard]] std::string failure_text(const Operation& operation) const;
-  // Errors: the communicator has failed.
-  [[nodiscard]] Result<void> check_alive() const;
+  // channel_cancel.cc
+  void end_early();
+  void note_failure();
+  [[nodiscard]] bool is_linked() const { return has_backbone_ && connecting_.empty(); }
+  // The library's thread looks at this channel again and again, until rest().
+  void hurry();
+  void rest();
+  [[nodiscard]] Cause known_cause() const;
+  [[nodiscard]] bool has_cause() const { return known_cause().status != Status::kOk; }
+  // has_ended_, for a thread that does not use the channel yet.
+  [[nodiscard]] bool has_ended() const;
+  [[nodiscard]] std::string cancel_text(const Cause& cause) const;
 
   // The extent of the call's input or output at this rank.
   [[nodiscard]] Extent extent_of(const Call& call, Buffer::Value buffer) const {
@@ -187,13 +231,16 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::array<Extents, std::size(kAllCollectives) + 1> extents_;
   Members members_;
   bool is_measuring_ = false;
+  record::Recorder recorder_;
+  std::uint64_t look_due_ns_ = 0;   // of the call that waits; 0: none has waited
+  std::uint64_t wait_from_ns_ = 0;  // when it began to wait
+  std::uint32_t waits_ = 0, beats_ = 0, beat_uses_ = 0;
   std::unique_ptr<ofi::AddedLinks> fabric_;  // null: one rank
   // run() keeps them, without a channel: a call that comes again allocates nothing (schedules.h).
   std::array<std::shared_ptr<Operation>, 4> recent_operations_;
   std::size_t next_recent_operation_ = 0;
   std::vector<bool> linked_;               // ranks to which there is a link
   bool has_backbone_ = false;              // its links are added
-  std::vector<std::uint32_t> backbone_;    // ranks at their other ends
   std::vector<std::uint32_t> connecting_;  // links that are not connected yet
   Machine machine_;
   CallHistory started_calls_;
@@ -201,9 +248,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // memory.
   FailureNote::Text reason_ = {};
   FailureNote note_;                     // of a mismatch, or of a reason
+  CallComparison comparison_;            // of a mismatch
   bool has_ended_ = false;               // by a failure: all ranks know the cause
   std::uint64_t without_memory_ns_ = 0;  // when this rank had none at first; 0: it had
+  EarlyEnd early_end_;
+  Cause alone_cause_;                      // of a communicator of one rank
+  std::atomic<bool> is_hurrying_ = false;  // hurry()
+  std::mutex wake_mutex_;                  // of fabric_'s end, for threads that do not use this
   std::shared_ptr<Schedules> schedules_;
+  std::future<Result<const PlannedProgram*>> unused_plan_;  // chosen when the communicator failed
   Scratch scratch_;             // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;  // in progress
   Operation* last_ = nullptr;
@@ -215,7 +268,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::atomic<bool> is_active_ = false;          // the queue has more than a leaving barrier
   bool is_listed_ = false;                       // in the job
   std::uint32_t generation_ = process_generation();
-  bool is_leaving_ = false;
+  bool is_leaving_ = false, is_kept_ = false;
   std::shared_ptr<Operation> leaving_;  // the barrier after which the endpoint may be closed
   std::atomic<bool> has_left_ = false;
 };

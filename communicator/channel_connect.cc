@@ -1,11 +1,17 @@
 // A channel's endpoint: how it is opened and connected, and how links are added.
 
 #include <algorithm>
+#include <cstdio>
 #include <thread>
 
+#include "base/digest.h"
+#include "base/network/filter.h"
 #include "base/try.h"
+#include "bootstrap/first_word.h"
+#include "bootstrap/subnet_probe.h"
 #include "communicator/backbone.h"
 #include "communicator/channel.h"
+#include "communicator/channel_use.h"
 #include "communicator/image_programs.h"
 #include "communicator/measure_network.h"
 #include "espalier/collectives/schedule/program.h"
@@ -23,7 +29,8 @@ constexpr std::uint64_t kConnectPauseNs = 50'000'000;
 bool are_hosts(const std::string& provider, const std::vector<std::string>& addresses) {
   return ofi::binds_address(provider) &&
          !std::all_of(addresses.begin(), addresses.end(), [](const std::string& address) {
-           return ofi::address_text(address).starts_with("127.");
+           const std::string text = ofi::address_text(address);
+           return text.starts_with("127.") || text.starts_with("[::1]");
          });
 }
 
@@ -50,7 +57,13 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
   ofi::AddedConfig config;
   const JoinOptions& options = job_->options();
   config.provider = options.provider;
-  config.local_address = options.local_address;
+  Job::Opening opening = job_->opening();
+  config.local_address = std::move(opening.address);
+  if (ofi::binds_address(options.provider)) {
+    ESPALIER_TRY_TO(const auto ports, network::port_range(options.bootstrap.ports));
+    config.first_port = ports.first;
+    config.last_port = ports.last;
+  }
   config.host = options.host;
   config.node = rank_;
   config.has_secret = job_->members().is_secret();
@@ -58,7 +71,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
   config.authenticate_data = options.authenticate_data;
   config.max_links = std::min(size_ - 1, kMaxLinks);
   config.is_small = is_part;
-  config.fabric = job_->fabric();
+  config.fabric = std::move(opening.fabric);
   config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
   ESPALIER_TRY_TO(fabric_, ofi::AddedLinks::open(config));
   return {};
@@ -101,13 +114,26 @@ Result<void> Channel::connect(Members members) {
     config.quiet_ns = [](void* channel) {
       return static_cast<Channel*>(channel)->job_->quiet_ns();
     };
+    config.failed = [](void* channel) { static_cast<Channel*>(channel)->note_failure(); };
+    config.is_linked = [](void* channel) { return static_cast<Channel*>(channel)->is_linked(); };
+    config.nodes = size_;
     config.context = this;
     const Status status = machine_.init(fabric_->endpoint(), config);
     if (status != Status::kOk) return fail(std::string("cannot start: ") + status_name(status));
   }
+  recorder_.open(job_->record(), rank_, members_.jobs, members_.generation);
   job_->add(*this);
   is_listed_ = true;
   return {};
+}
+
+void Channel::note_survivors(const std::vector<std::uint32_t>& jobs) {
+  const Use use(*this, Use::Crowd::kWaits);
+  if (fabric_ == nullptr) return;
+  for (std::uint32_t rank = 0; rank < size_; ++rank) {
+    if (std::binary_search(jobs.begin(), jobs.end(), members_.jobs[rank])) continue;
+    fabric_->note_end_of(rank);
+  }
 }
 
 std::uint32_t Channel::ranks_per_host() const {
@@ -130,20 +156,53 @@ Result<void> Channel::add_link(std::uint32_t peer) {
 
 Result<void> Channel::add_backbone() {
   if (has_backbone_) return {};
-  backbone_ = backbone_peers(rank_, size_);
-  for (const std::uint32_t peer : backbone_) {
+  for (const std::uint32_t peer : backbone_peers(rank_, size_)) {
     ESPALIER_TRY(add_link(peer));
   }
   has_backbone_ = true;
   return {};
 }
 
+// The ranks that are not connected yet: "rank 3 at 10.0.0.7:4000 (eth0: no route to host)".
+std::string Channel::unconnected_text() {
+  constexpr std::size_t kMostDescribed = 3;  // each may take a third of a second
+  std::string text;
+  std::size_t described = 0;
+  for (const std::uint32_t link : connecting_) {
+    const auto connected = fabric_->connect_links({&link, 1});
+    if (connected && *connected) continue;
+    const std::uint32_t peer = fabric_->endpoint().peer(link);
+    const std::string at = ofi::address_text(ofi::fabric_part(members_.addresses[peer]));
+    text += (text.empty() ? "rank " : ", rank ") + std::to_string(peer);
+    const bool has_ip = at.find(':') != std::string::npos && at.find('/') == std::string::npos;
+    if (has_ip && ++described <= kMostDescribed) text += " at " + bootstrap::reach_text(at);
+  }
+  return text;
+}
+
 // Waits, so that join() names a rank that does not come.
 Result<void> Channel::connect_backbone() {
   ESPALIER_TRY(add_backbone());
+  bootstrap::FirstWord word;
+  bootstrap::Speaker speaker;
   while (true) {
-    ESPALIER_TRY_TO(const auto connected, fabric_->connect_links(connecting_));
-    if (connected) break;
+    const auto connected = fabric_->connect_links(connecting_);
+    if (!connected) {
+      const std::string facts = unconnected_text();
+      return fail(connected.error().message + (facts.empty() ? "" : ": " + facts));
+    }
+    if (*connected) break;
+    if (word.is_due()) {
+      const std::string facts = unconnected_text();
+      // The first address has random bytes of this job.
+      const std::string& first = members_.addresses.front();
+      const std::uint64_t job = digest_bytes(kDigestSeed, first.data(), first.size());
+      if (!facts.empty() && (bootstrap::FirstWord::is_watched() ||
+                             speaker.may_speak("links of " + std::to_string(job)))) {
+        std::fprintf(stderr, "espalier: rank %u of %u waits for its links to %s\n", rank_, size_,
+                     facts.c_str());
+      }
+    }
     const std::uint64_t pause_ns = job_->progress_others(this) ? kBusyWaitNs : kConnectPauseNs;
     fabric_->endpoint().wait(fabric_->endpoint().now() + pause_ns);
   }

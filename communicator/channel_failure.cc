@@ -8,17 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "communicator/call_exchange.h"
-#include "communicator/call_word.h"
+#include "communicator/backbone.h"
 #include "communicator/channel.h"
 #include "communicator/channel_use.h"
+#include "communicator/failure/call_exchange.h"
 #include "communicator/no_memory.h"
+#include "communicator/record/call_word.h"
 
 namespace espalier::communicator {
 namespace {
 
 // How long the ranks of a failed communicator wait for each other's notes (call_exchange.h).
 constexpr std::uint64_t kMaxNoteExchangeNs = 5'000'000'000;
+// The same for a cancel, of which all ranks know that all take part: they are not awaited in vain.
+constexpr std::uint64_t kMinCancelExchangeNs = 1'000'000'000;
 
 const char* verb_of(const StallReport& report) {
   return report.sending ? "send to" : "receive from";
@@ -32,14 +35,14 @@ struct RankedWord {
 
 // Whether a rank tells the others by a text why it ended the communicator.
 bool has_reason(const Cause& cause) {
-  if (cause.status == Status::kBadOperator) return true;
+  if (cause.status == Status::kBadOperator || cause.status == Status::kCancelled) return true;
   return cause.status == Status::kBackEnd && cause.detector == cause.peer;
 }
 
 // Returns the calls of the two ranks of a mismatch and of this rank, as far as they are known.
 std::string calls_of(const Cause& cause, const FailureNote& note, const RankedWord& own) {
-  const auto [detector, peer] = note.calls();
-  std::vector<RankedWord> known = {{cause.detector, detector}, {cause.peer, peer}};
+  const MismatchedCalls calls = note.calls();
+  std::vector<RankedWord> known = {{cause.detector, calls.detector}, {cause.peer, calls.peer}};
   if (own.rank != cause.detector && own.rank != cause.peer) known.push_back(own);
   std::string text;
   for (const RankedWord& each : known) {
@@ -47,18 +50,7 @@ std::string calls_of(const Cause& cause, const FailureNote& note, const RankedWo
     text += (text.empty() ? ": rank " : "; rank ") + std::to_string(each.rank) + " " +
             call_text(each.word);
   }
-  if (detector == 0 || peer == 0) return text;
-  const std::string hidden = hidden_difference(detector, peer);
-  return hidden.empty() ? text : text + "; " + hidden;
-}
-
-// Copies the text of an exception as one line, as far as there is room. Allocates nothing.
-void take_line(const char* what, FailureNote::Text& line) {
-  line = {};
-  for (std::size_t i = 0; i + 1 < line.size() && what[i] != 0; ++i) {
-    const bool is_text = static_cast<unsigned char>(what[i]) >= ' ' && what[i] != 0x7f;
-    line[i] = is_text ? what[i] : ' ';
-  }
+  return text;
 }
 
 }  // namespace
@@ -66,6 +58,10 @@ void take_line(const char* what, FailureNote::Text& line) {
 Result<void> Channel::check_alive() const {
   const Cause failure = cause();
   if (failure.status == Status::kOk) return {};
+  if (failure.status == Status::kCancelled) {
+    const Use use(*this, Use::Crowd::kWaits);
+    return fail("the communicator failed before: " + cancel_text(failure));
+  }
   return fail(std::string("the communicator failed before: ") + status_name(failure.status) +
               ", found by rank " + std::to_string(failure.detector));
 }
@@ -73,7 +69,7 @@ Result<void> Channel::check_alive() const {
 Cause Channel::cause() const {
   if (is_of_parent()) return {};
   const Use use(*this);
-  return size_ == 1 || !use.has() ? Cause() : machine_.cause();
+  return use.has() ? known_cause() : Cause();
 }
 
 // No exception may cross the machine: an operator's ends the collective, on all ranks.
@@ -84,9 +80,9 @@ void Channel::combine_guarded(void* into, const void* a, const void* b, std::uin
   try {
     return op.custom(into, a, b, count, op.context);
   } catch (const std::exception& exception) {
-    take_line(exception.what(), self.reason_);
+    if (!self.has_cause()) take_line(exception.what(), self.reason_);
   } catch (...) {
-    take_line("", self.reason_);
+    if (!self.has_cause()) take_line("", self.reason_);
   }
   self.machine_.stop(Status::kBadOperator);
 }
@@ -115,15 +111,30 @@ void Channel::exchange_notes() {
   std::array<std::uint32_t, kMaxLinks> links;
   std::size_t count = 0;
   for (std::uint32_t link = 0; link < std::min(endpoint.links(), kMaxLinks); ++link) {
-    const auto found = std::find(backbone_.begin(), backbone_.end(), endpoint.peer(link));
-    if (found != backbone_.end()) links[count++] = link;
+    if (is_backbone_peer(endpoint.peer(link), rank_, size_)) links[count++] = link;
   }
   const auto deadline = static_cast<std::uint64_t>(job_->options().deadline.count());
-  exchange_note(endpoint, std::span(links).first(count), note_,
-                std::min(deadline / 4, kMaxNoteExchangeNs));
+  const std::uint64_t least = cause.status == Status::kCancelled ? kMinCancelExchangeNs : 0;
+  CallComparison::Place place = {
+      .endpoint = &endpoint,
+      .links = std::span(links).first(count),
+      .within_ns = std::min(std::max(deadline / 4, least), kMaxNoteExchangeNs),
+      .rank = rank_,
+      .ranks = size_,
+      .history = &started_calls_};
+  exchange_note(endpoint, place.links, note_, place.within_ns);
+  if (cause.status != Status::kMismatch) return;
+  if (first_ != nullptr && first_->state == Operation::State::kRunning) {
+    place.counts = first_->call.counts;
+    place.has_own_counts = first_->has_own_counts;
+    place.collective = first_->call.collective;
+    place.root = first_->call.root;
+  }
+  comparison_.learn(place, cause, note_);
 }
 
 void Channel::fail_all() {
+  record_failure();
   while (first_ != nullptr) finish(fail(failure_of(*first_)));
 }
 
@@ -164,9 +175,10 @@ Error Channel::failure_of(const Operation& operation) const {
 }
 
 std::string Channel::failure_text(const Operation& operation) const {
-  const Cause& cause = machine_.cause();
+  const Cause cause = known_cause();
   const StallReport report = machine_.stall_report();
   std::string text = std::string(collective_name(operation.call.collective)) + " failed: ";
+  if (cause.status == Status::kCancelled) return text + cancel_text(cause);
   if (cause.status == Status::kBadOperator) {
     const std::string thrown = note_.text();
     return text + "the operator of rank " + std::to_string(cause.detector) + " threw an exception" +
@@ -179,7 +191,8 @@ std::string Channel::failure_text(const Operation& operation) const {
       std::string(status_name(cause.status)) + ", found by rank " + std::to_string(cause.detector);
   if (cause.peer != cause.detector) text += " on its link to rank " + std::to_string(cause.peer);
   if (cause.status == Status::kMismatch && operation.word != 0) {
-    return text + calls_of(cause, note_, {rank_, operation.word});
+    return text + calls_of(cause, note_, {rank_, operation.word}) +
+           comparison_.text(cause, note_.calls());
   }
   const std::string lacked = cause.status == Status::kBackEnd ? fabric_->lacked() : "";
   if (!lacked.empty()) return text + "; " + lacked;

@@ -10,9 +10,9 @@
 #include "base/try.h"
 #include "collectives/schedule/selection.h"
 #include "communicator/call_check.h"
-#include "communicator/call_word.h"
 #include "communicator/channel.h"
 #include "communicator/channel_use.h"
+#include "communicator/record/call_word.h"
 
 namespace espalier::communicator {
 namespace {
@@ -33,13 +33,13 @@ Result<std::shared_ptr<Operation>> Channel::make_leaving() {
 }
 
 // Choosing and proving may take longer than the deadline of ranks that have done so. Meanwhile this
-// thread replies to them.
+// thread replies to them. It does not wait for a schedule that no call will use.
 Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
   if (const PlannedProgram* const found = schedules_->find(request)) return found;
   std::future<Result<const PlannedProgram*>> planned;
   try {
-    planned =
-        std::async(std::launch::async, [this, &request] { return schedules_->obtain(request); });
+    planned = std::async(std::launch::async,
+                         [schedules = schedules_, request] { return schedules->obtain(request); });
   } catch (const std::system_error&) {
     // There is no thread more: this one chooses, and replies afterwards.
     return schedules_->obtain(request);
@@ -47,6 +47,10 @@ Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
   while (planned.wait_for(kPlanningPause) != std::future_status::ready) {
     progress();
     (void)job_->progress_others(this);
+    if (has_ended_) {
+      unused_plan_ = std::move(planned);
+      return fail("the communicator failed");
+    }
   }
   return planned.get();
 }
@@ -68,7 +72,14 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   operation->channel = shared_from_this();
   operation->call = call;
   operation->has_own_counts = own_counts;
-  operation->word = call_word(call, own_counts);
+  operation->word = call_word({.collective = call.collective,
+                               .type = call.op.type,
+                               .op = call.op.op,
+                               .root = call.root,
+                               .count = call.count,
+                               .counts = call.counts,
+                               .own_counts = own_counts});
+  operation->operands = std::uint64_t{call.op.custom_id} << 32 | element_bytes(call.op);
   if (size_ == 1) return operation;
   ScheduleRequest request;
   request.collective = call.collective;
@@ -81,12 +92,16 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   request.bytes = own_counts ? 0 : started_bytes(counts, element_bytes(call.op));
   const Use use(*this);
   if (!use.has()) return fail(crowded());
+  // No link can be added any more.
+  if (has_ended_) return fail(failure_of(*operation));
   auto planned = plan_of(request);
+  if (has_ended_) return fail(failure_of(*operation));
   const std::string name = collective_name(call.collective);
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;
   if (auto found = find_memory(*operation, {rank_, size_}); !found)
     return fail(name + ": " + found.error().message);
+  record_operation(*operation);
   return operation;
 }
 

@@ -45,7 +45,8 @@ class GuardedMembership final : public Bootstrap {
     ESPALIER_TRY(take("is_secret", &Bootstrap::is_secret, is_secret_));
     ESPALIER_TRY(take("secret", &Bootstrap::secret, secret_));
     ESPALIER_TRY(take("local_address", &Bootstrap::local_address, address_));
-    if (rank_ < size_) return {};
+    ESPALIER_TRY(take("is_newcomer", &Bootstrap::is_newcomer, is_newcomer_));
+    if (rank_ < size_ || is_newcomer_) return {};
     return fail("membership: rank " + std::to_string(rank_) + " of " + counted(size_, "process") +
                 "; expected a rank below the number of processes");
   }
@@ -68,12 +69,31 @@ class GuardedMembership final : public Bootstrap {
   [[nodiscard]] Result<bootstrap::Survivors> rejoin() override {
     return without_exceptions("rejoin", [&] { return given_->rejoin(); });
   }
+  [[nodiscard]] bool is_newcomer() const override { return is_newcomer_; }
+  // A newcomer's rank and size are known then.
+  [[nodiscard]] Result<bootstrap::Accepted> accept(std::uint32_t least,
+                                                   std::chrono::milliseconds time) override {
+    return without_exceptions("accept", [&] {
+      auto accepted = given_->accept(least, time);
+      rank_ = given_->rank();
+      size_ = given_->size();
+      return accepted;
+    });
+  }
+  [[nodiscard]] Result<void> complete(const bootstrap::Accepted& accepted,
+                                      const std::string& failure) override {
+    return without_exceptions("complete", [&] {
+      auto completed = given_->complete(accepted, failure);
+      is_newcomer_ = given_->is_newcomer();
+      return completed;
+    });
+  }
 
  private:
   std::shared_ptr<Bootstrap> given_;
   std::uint32_t rank_ = 0, size_ = 0;
   bootstrap::Method method_ = bootstrap::Method::kAutomatic;
-  bool is_secret_ = false;
+  bool is_secret_ = false, is_newcomer_ = false;
   bootstrap::JobSecret secret_ = {};
   std::string address_;
 };

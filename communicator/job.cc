@@ -22,18 +22,26 @@ constexpr int kIdlePausesPerDeadline = 16;
 constexpr std::uint64_t kIdlePauseNs = 2'000'000;
 // If there are very many, looking at them takes at most one part of the time in so many.
 constexpr std::uint64_t kIdleShare = 16;
+// The least time between two notes in the record.
+constexpr std::uint64_t kBeatNs = 50'000'000;
 
 }  // namespace
 
-Job::Job(JoinOptions options, std::shared_ptr<bootstrap::Bootstrap> members)
+Job::Job(JoinOptions options, std::shared_ptr<bootstrap::Bootstrap> members,
+         std::shared_ptr<record::Writer> record)
     : options_(std::move(options)),
       members_(std::move(members)),
+      record_(std::move(record)),
       idle_pause_(std::min(kMaxIdlePause, options_.deadline / kIdlePausesPerDeadline)) {
   // Without members: in tests of what a job keeps.
   if (members_ != nullptr && members_->size() > 1) thread_ = start_thread();
 }
 
 Job::~Job() { end_thread(); }
+
+void Job::provide_thread() {
+  if (!thread_.joinable()) thread_ = start_thread();
+}
 
 void Job::end_thread() {
   {
@@ -64,8 +72,27 @@ std::uint64_t Job::quiet_ns() const {
   return moved_at == 0 ? 0 : monotonic_ns() - moved_at;
 }
 
-void Job::set_network(const NetworkCost& cost) {
-  network_ = cost;
+Job::Opening Job::opening() const {
+  const std::lock_guard lock(opening_mutex_);
+  return opening_;
+}
+
+void Job::set_address(const std::string& address) {
+  const std::lock_guard lock(opening_mutex_);
+  if (!opening_.address.empty() && opening_.address != address) opening_ = {};
+  opening_.address = address;
+}
+
+std::optional<NetworkCost> Job::network() const {
+  const std::lock_guard lock(opening_mutex_);
+  return network_;
+}
+
+void Job::set_network(const std::optional<NetworkCost>& cost) {
+  {
+    const std::lock_guard lock(opening_mutex_);
+    network_ = cost;
+  }
   const std::lock_guard lock(schedules_mutex_);
   schedules_.clear();  // they choose by what was known before
 }
@@ -159,40 +186,87 @@ void Job::keep_until_left(std::shared_ptr<Channel> channel) {
 }
 
 void Job::end_whole(bool waits) {
-  if (--wholes_ != 0) return;
+  if (--wholes_ == 0) end_kept(waits, false);
+}
+
+void Job::end_earlier_wholes(bool waits) {
+  if (wholes_ == 0) end_kept(waits, true);
+}
+
+std::size_t Job::parts_leaving() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      leaving_.begin(), leaving_.end(), [](const auto& each) { return each->members().is_part; }));
+}
+
+void Job::end_kept(bool waits, bool all) {
   std::size_t before = 0;
-  while (const std::size_t kept = waits ? progress_leaving() : 0) {
+  while (waits) {
+    std::size_t kept = progress_leaving();
+    if (!all) kept = parts_leaving();
+    if (kept == 0) break;
     if (kept != std::exchange(before, kept)) note_waiting(monotonic_ns());
     std::this_thread::sleep_for(kProgressPause);
   }
+  // Parts that were cancelled end by themselves: the other ranks wait for that.
+  while (ending_.load() > 0 && progress_leaving() != 0) std::this_thread::sleep_for(kProgressPause);
   note_waiting(0);
   const std::lock_guard ending(end_mutex_);
-  std::vector<std::shared_ptr<Channel>> gone;
-  {
-    const std::lock_guard lock(mutex_);
-    gone.swap(leaving_);
+  while (true) {
+    std::shared_ptr<Channel> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::find_if(leaving_.begin(), leaving_.end(), [all](const auto& each) {
+        return all || each->members().is_part;
+      });
+      if (found == leaving_.end()) return;
+      gone = std::move(*found);
+      leaving_.erase(found);
+    }
+    gone->close();
   }
-  for (const auto& channel : gone) channel->close();
 }
 
 void Job::progress_forever() {
   while (true) {
     // The calls of a program that calls often reply, and find the thread in no channel.
     pause(progress_leaving(!options_.progress_thread));
+    beat();
     const std::lock_guard lock(pause_mutex_);
     if (ends_) return;
   }
 }
 
+void Job::beat() {
+  const std::lock_guard lock(mutex_);
+  if (record_ == nullptr) return;
+  const std::uint64_t now = monotonic_ns();
+  if (now < next_beat_ns_) return;
+  next_beat_ns_ = now + kBeatNs;
+  record_->beat(now);
+  for (Channel* channel : channels_) channel->beat(now);
+}
+
 void Job::pause(std::size_t kept) {
   // Before active_ is read: who starts a collective afterwards sees it, and calls.
   is_idle_.store(true);
-  const bool hurries = options_.progress_thread && (kept != 0 || active_.load() > 0);
+  const bool hurries =
+      (options_.progress_thread && (kept != 0 || active_.load() > 0)) || ending_.load() > 0;
   std::unique_lock lock(pause_mutex_);
   const auto time = hurries ? std::chrono::nanoseconds(kProgressPause) : idle_pause_;
   pause_.wait_for(lock, time, [this] { return is_called_ || ends_; });
   is_called_ = false;
   is_idle_.store(false);
+}
+
+void Job::count_ending(int change) {
+  ending_.fetch_add(change);
+  if (change < 0) return;
+  {
+    const std::lock_guard lock(pause_mutex_);
+    is_called_ = true;
+  }
+  pause_.notify_one();
 }
 
 void Job::call_progress_thread() {

@@ -12,8 +12,10 @@
 #include <optional>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "communicator/record/writer.h"
 #include "communicator/schedules.h"
 #include "espalier/communicator.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
@@ -24,21 +26,44 @@ class Channel;
 
 class Job {
  public:
-  Job(JoinOptions options, std::shared_ptr<bootstrap::Bootstrap> members);
+  // `record`: null: this process keeps none.
+  Job(JoinOptions options, std::shared_ptr<bootstrap::Bootstrap> members,
+      std::shared_ptr<record::Writer> record = nullptr);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   [[nodiscard]] const JoinOptions& options() const { return options_; }
   [[nodiscard]] bootstrap::Bootstrap& members() { return *members_; }
-  // What the endpoints of its communicators share.
-  [[nodiscard]] const std::shared_ptr<ofi::SharedFabric>& fabric() const { return fabric_; }
-  // Numbers the values that this process publishes, so that no key is used twice.
-  [[nodiscard]] std::uint32_t next_publication() { return publications_++; }
+  // How a new endpoint opens. `address`: the IP that it binds; empty: the provider has none.
+  // `fabric`: what all endpoints at this address share.
+  struct Opening {
+    std::string address = {};
+    std::shared_ptr<ofi::SharedFabric> fabric = ofi::make_shared_fabric();
+  };
+  [[nodiscard]] Opening opening() const;
+  // Endpoints at an earlier address keep what they share.
+  void set_address(const std::string& address);
+  [[nodiscard]] const std::shared_ptr<record::Writer>& record() const { return record_; }
+  // For a process without one: a newcomer, or one that was alone in its job.
+  void set_record(std::shared_ptr<record::Writer> record) {
+    const std::lock_guard lock(mutex_);
+    record_ = std::move(record);
+  }
 
   // What messages between its hosts cost; nothing: it was not measured.
-  [[nodiscard]] const std::optional<NetworkCost>& network() const { return network_; }
-  void set_network(const NetworkCost& cost);
+  [[nodiscard]] std::optional<NetworkCost> network() const;
+  // Nothing: newcomers do not know it, so all processes measure anew.
+  void set_network(const std::optional<NetworkCost>& cost);
+  // The agreement on newcomers that made the last communicator of the whole job; 0: none yet.
+  // Earlier communicators of the whole job neither rejoin() nor accept().
+  [[nodiscard]] std::uint32_t growth() const { return growth_; }
+  void set_growth(std::uint32_t generation) { growth_ = generation; }
+  // Whether newcomers were taken: some ranks may have measured with them, and others not.
+  [[nodiscard]] bool has_grown() const { return has_grown_; }
+  void note_growth() { has_grown_ = true; }
+  // Starts the thread, unless it runs: a job of one process has none. Throws what std::thread does.
+  void provide_thread();
 
   struct Ranks {
     std::uint32_t rank = 0, size = 0;
@@ -61,6 +86,8 @@ class Job {
   bool progress_others(const Channel* waiting, bool skips_used = false);
   // Channels whose queues are not empty.
   void count_active(int change) { active_.fetch_add(change, std::memory_order_relaxed); }
+  // Channels that were cancelled and end: the thread looks at them every kProgressPause.
+  void count_ending(int change);
   // A call waits, and what it waits for moved last at this time (monotonic_ns()); 0: no call waits.
   void note_waiting(std::uint64_t moved_at) {
     waiting_moved_at_.store(moved_at, std::memory_order_relaxed);
@@ -76,8 +103,11 @@ class Job {
   void keep_until_left(std::shared_ptr<Channel> channel);
   // A channel of the whole job begins. There are two while the job is joined anew.
   void begin_whole() { ++wholes_; }
-  // It ends. After the last one: waits for the channels that are kept, or ends them at once.
+  // It ends. After the last one: waits for the parts that are kept, or ends them at once.
   void end_whole(bool waits);
+  // The other ranks know that it ends. After the last one: the same for earlier communicators of
+  // the whole job, which other ranks may end after the last one.
+  void end_earlier_wholes(bool waits);
 
  private:
   [[nodiscard]] std::thread start_thread();
@@ -88,11 +118,20 @@ class Job {
   // Makes progress on all channels, and ends those that have left. Returns how many are kept.
   std::size_t progress_leaving(bool skips_used = false);
   void progress_idle(bool skips_used);  // with mutex_
+  // Returns how many of the kept channels are parts.
+  [[nodiscard]] std::size_t parts_leaving();
+  // Waits until the kept channels have left, or ends them at once. `all`: not only the parts.
+  void end_kept(bool waits, bool all);
+  void beat();  // notes in the record that the process lives
 
   JoinOptions options_;
-  std::shared_ptr<ofi::SharedFabric> fabric_ = ofi::make_shared_fabric();
+  mutable std::mutex opening_mutex_;  // of opening_ and network_: threads may split() meanwhile
+  Opening opening_;
   std::shared_ptr<bootstrap::Bootstrap> members_;
-  std::uint32_t publications_ = 0;
+  std::uint32_t growth_ = 0;
+  bool has_grown_ = false;
+  std::shared_ptr<record::Writer> record_;  // changed with mutex_
+  std::uint64_t next_beat_ns_ = 0;          // of the thread
   std::optional<NetworkCost> network_;
   std::mutex schedules_mutex_;
   using SchedulesKey = std::tuple<Ranks, std::uint32_t, std::uint32_t>;  // and two of the costs
@@ -101,6 +140,7 @@ class Job {
   std::vector<Channel*> channels_;
   std::atomic<const Channel*> only_ = nullptr;  // the channel, if there is just one
   std::atomic<int> active_ = 0;
+  std::atomic<int> ending_ = 0;
   std::atomic<std::uint64_t> waiting_moved_at_ = 0;
   std::vector<std::shared_ptr<Channel>> leaving_;  // with mutex_
   std::atomic<int> wholes_ = 0;

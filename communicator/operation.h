@@ -8,6 +8,7 @@
 
 #include "communicator/call_check.h"
 #include "communicator/job.h"
+#include "communicator/record/writer.h"
 #include "communicator/schedules.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/communicator.h"
@@ -42,7 +43,10 @@ class Operation {
   std::unique_ptr<Machine::Prepared> prepared;
   bool has_started = false, is_prepared = false;
   std::uint64_t word = 0;       // call_word.h
+  std::uint64_t operands = 0;   // bytes of an element, and the operator's number << 32
   bool has_own_counts = false;  // of call.counts this rank knows only its own
+  std::uint8_t algorithm = 0;   // record/writer.h: Recorder::position_of()
+  std::shared_ptr<record::Traffic> traffic;
   std::uint64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   State state = State::kIdle;
   Result<void> result;

@@ -1,14 +1,13 @@
 #pragma once
 // Test helper: a server, its members, and connections by hand. Host only.
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <memory>
 #include <utility>
 
+#include "base/network/address.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
 #include "bootstrap/server.h"
@@ -38,13 +37,11 @@ inline Result<std::unique_ptr<Bootstrap>> member(const Server& server, std::uint
 }
 
 inline int connect_raw(const Server& server) {
-  const auto address = resolve(server.address());
+  const auto address = network::resolve(server.address())->front();
   const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_addr.s_addr = address->ip;
-  where.sin_port = htons(address->port);
-  EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
+  sockaddr_storage where;
+  const socklen_t size = address.to_socket(where);
+  EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&where), size), 0);
   return descriptor;
 }
 

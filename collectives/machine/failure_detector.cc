@@ -109,11 +109,32 @@ void FailureDetector::handle_control(std::uint32_t link, const Control& control)
       if (quiet_ns_ != nullptr) take_quiet_units(control.number);
 #endif
       break;
-    case ControlKind::kCause: adopt(control.cause); break;
+    case ControlKind::kCause: adopt(control.cause);
+#if ESPALIER_PROGRAM_HOOKS
+      take_informed(link, control);
+#endif
+      break;
   }
 }
 
 #if ESPALIER_PROGRAM_HOOKS
+// Nodes node - informed_ + 1 .. node know the cause, and so do peer - n + 1 .. peer, if the peer
+// says n. The two join if no node between them is left out. So all know of all after log2(nodes)
+// messages, if there are links over the distances 1, 2, 4, ...
+void FailureDetector::take_informed(std::uint32_t link, const Control& control) {
+  if (nodes_ == 0 || ended_ || cause_.status != Status::kCancelled) return;
+  const Cause& cause = control.cause;
+  if (cause.status != cause_.status || cause.detector != cause_.detector) return;
+  const std::uint32_t told = std::min(control.number, nodes_);
+  const std::uint32_t distance = (endpoint_->node() + nodes_ - links_[link].peer) % nodes_;
+  std::uint32_t known = informed_;
+  if (distance <= informed_) known = std::max(known, std::min(distance + told, nodes_));
+  if (told == nodes_) known = nodes_;
+  if (known == informed_) return;
+  informed_ = known;
+  causes_ = LinkSet::first(links_count_);
+}
+
 std::uint32_t FailureDetector::quiet_units() const {
   const std::uint64_t quiet = is_awaiting() ? now_ - moved_at_ : quiet_ns_(context_);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(quiet >> kQuietShift, UINT32_MAX));
@@ -152,18 +173,44 @@ void FailureDetector::adopt(const Cause& cause) {
   // kBusy, for ever.
   if (ended_ || !is_failure(cause.status)) return;
   if (failed() && !precedes(cause, cause_)) return;
+#if ESPALIER_PROGRAM_HOOKS
+  informed_ = 1;
+  told_links_ = links_count_;
+  const bool is_first = !failed();
+#endif
   cause_ = cause;
   causes_ = LinkSet::first(links_count_);
+#if ESPALIER_PROGRAM_HOOKS
+  if (is_first && has_failed_ != nullptr) has_failed_(context_);
+#endif
 }
+
+#if ESPALIER_PROGRAM_HOOKS
+// A cancelled communicator may add links that pass its cause on. Others count this node once it has
+// them.
+void FailureDetector::tell_new_links() {
+  read_links();
+  for (; told_links_ < links_count_; ++told_links_) causes_.insert(told_links_);
+  if (counts_itself_ || !is_linked_(context_)) return;
+  counts_itself_ = true;
+  causes_ = LinkSet::first(links_count_);
+}
+#endif
 
 void FailureDetector::run(bool drained) {
   check_invariants();
   if (!is_awaiting() && (probes_ | answers_ | causes_).empty() && !failed()) return;
   read_clock();
   date_notes();
+#if ESPALIER_PROGRAM_HOOKS
+  if (nodes_ != 0 && failed() && !ended_) tell_new_links();
+#endif
   if (!awaited_.empty() && !failed() && now_ >= next_due_) look_at_links(drained);
   if (failed() && end_at_ == 0) end_at_ = now_ + deadline_ / 4;
   if (!(probes_ | answers_ | causes_).empty()) send_controls();
+#if ESPALIER_PROGRAM_HOOKS
+  if (!ended_ && is_known_to_all()) end_at_ = now_;
+#endif
   if (failed() && !ended_ && now_ >= end_at_) {
 #if ESPALIER_PROGRAM_HOOKS
     if (before_release_ != nullptr) before_release_(context_);
@@ -215,6 +262,8 @@ void FailureDetector::send_controls() {
       control.number = kind == ControlKind::kAnswer ? links_[link].answer : probe_word_;
 #if ESPALIER_PROGRAM_HOOKS
       if (kind == ControlKind::kAnswer && quiet_ns_ != nullptr) control.number = quiet_units();
+      if (kind == ControlKind::kCause && nodes_ != 0)
+        control.number = counts_itself_ ? informed_ : 0;
 #endif
       control.cause = cause_;
       const Status status = endpoint_->post_control(link, control);

@@ -405,5 +405,95 @@ TEST_F(ProgramsTest, NewsGoesOnAtOnce) {
   EXPECT_TRUE(replies(2).empty());
 }
 
+// Node 5 of 8, with links to the nodes that are 1, 2 and 4 below it.
+class FailureDetectorEarlyEnd : public ::testing::Test {
+ protected:
+  FailureDetectorEarlyEnd() {
+    detector.init(endpoint, kD);
+    detector.end_early(
+        nullptr, [](void* linked) { return *static_cast<bool*>(linked); }, 8, &is_linked);
+  }
+  // The node at the other end of `link` says how many nodes know its cause.
+  void tell(std::uint32_t link, const Cause& cause, std::uint32_t informed) {
+    Control control;
+    control.kind = ControlKind::kCause;
+    control.cause = cause;
+    control.number = informed;
+    detector.handle_control(link, control);
+    detector.run(true);
+  }
+  // What this node said last on all links.
+  [[nodiscard]] std::uint32_t said() const { return endpoint.controls.back().control.number; }
+
+  ScriptedEndpoint endpoint{5, {4, 3, 1}};
+  FailureDetector detector;
+  bool is_linked = true;
+  static constexpr Cause kOwn = {Status::kCancelled, 5, 5};
+};
+
+TEST_F(FailureDetectorEarlyEnd, ComesOnceAllNodesKnow) {
+  detector.fail(Status::kCancelled, 5);
+  detector.run(true);
+  EXPECT_EQ(said(), 1u);
+  tell(0, kOwn, 2);  // nodes 3 and 4
+  EXPECT_EQ(said(), 3u);
+  tell(1, kOwn, 2);  // nodes 2 and 3
+  EXPECT_EQ(said(), 4u);
+  EXPECT_FALSE(detector.ended());
+  tell(2, kOwn, 4);  // nodes 6, 7, 0 and 1
+  EXPECT_EQ(said(), 8u);
+  EXPECT_TRUE(detector.ended());
+  EXPECT_EQ(endpoint.released, 1);
+}
+
+TEST_F(FailureDetectorEarlyEnd, LeavesNoNodeOut) {
+  detector.fail(Status::kCancelled, 5);
+  detector.run(true);
+  tell(2, kOwn, 4);  // nodes 2, 3 and 4 may not know
+  EXPECT_EQ(said(), 1u);
+  EXPECT_FALSE(detector.ended());
+  tell(1, kOwn, 1);  // node 4 may not
+  EXPECT_EQ(said(), 1u);
+  tell(0, kOwn, 8);  // node 4 knows that all do
+  EXPECT_TRUE(detector.ended());
+}
+
+TEST_F(FailureDetectorEarlyEnd, CountsAnewForASmallerCause) {
+  detector.fail(Status::kCancelled, 5);
+  detector.run(true);
+  tell(0, kOwn, 4);
+  EXPECT_EQ(said(), 5u);
+  const Cause smaller = {Status::kCancelled, 2, 2};
+  tell(1, smaller, 1);
+  EXPECT_EQ(said(), 1u);
+  tell(0, kOwn, 8);  // of the cause that was replaced
+  EXPECT_FALSE(detector.ended());
+  EXPECT_EQ(detector.cause().detector, 2u);
+  tell(0, smaller, 8);
+  EXPECT_TRUE(detector.ended());
+}
+
+// The others do not count a node that has not all its links yet.
+TEST_F(FailureDetectorEarlyEnd, WaitsForTheLinks) {
+  is_linked = false;
+  detector.fail(Status::kCancelled, 5);
+  detector.run(true);
+  EXPECT_EQ(said(), 0u);
+  tell(0, kOwn, 7);
+  EXPECT_EQ(said(), 0u);
+  EXPECT_FALSE(detector.ended());
+  is_linked = true;
+  detector.run(true);
+  EXPECT_EQ(said(), 8u);
+  EXPECT_TRUE(detector.ended());
+}
+
+TEST_F(FailureDetectorEarlyEnd, IsOfNoOtherCause) {
+  detector.fail(Status::kMismatch, 4);
+  detector.run(true);
+  tell(0, {Status::kMismatch, 5, 4}, 8);
+  EXPECT_FALSE(detector.ended());
+}
+
 }  // namespace
 }  // namespace espalier

@@ -38,6 +38,7 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
 #if ESPALIER_PROGRAM_HOOKS
   failure_detector_.call_before_release(config.before_release, config.context);
   failure_detector_.wait_for_programs(config.quiet_ns, config.context);
+  failure_detector_.end_early(config.failed, config.is_linked, config.nodes, config.context);
 #endif
   check_invariants();
   return Status::kOk;

@@ -87,5 +87,18 @@ TEST(Backbone, IsSymmetricAndLogarithmic) {
   }
 }
 
+TEST(Backbone, KnowsItsPeers) {
+  for (std::uint32_t size = 2; size <= 40; ++size) {
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      const auto peers = backbone_peers(rank, size);
+      for (std::uint32_t peer = 0; peer < size; ++peer) {
+        const bool is_listed = std::find(peers.begin(), peers.end(), peer) != peers.end();
+        EXPECT_EQ(peer != rank && is_backbone_peer(peer, rank, size), is_listed)
+            << "rank " << rank << " of " << size << ", " << peer;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace espalier::communicator

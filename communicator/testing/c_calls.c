@@ -221,6 +221,23 @@ static const char* check_split(espalier_comm* world, uint32_t me, uint32_t ranks
   return NULL;
 }
 
+// Rank 0 ends a part of all ranks; the whole job goes on.
+static const char* check_cancel(espalier_comm* world, uint32_t me) {
+  espalier_comm* part = NULL;
+  volatile sig_atomic_t flag = 0;
+  REQUIRE(espalier_split(world, 0, 0, &part) == 0);
+  REQUIRE(espalier_cancel_on(part, &flag, NULL) == 0);
+  if (me == 0) REQUIRE(espalier_cancel(part, "from C") == 0);
+  int status = ESPALIER_OK;
+  while (status == ESPALIER_OK) status = espalier_barrier(part);
+  REQUIRE(status == ESPALIER_CANCELLED);
+  REQUIRE(strcmp(espalier_error(), "barrier failed: cancelled by rank 0: from C") == 0);
+  REQUIRE(espalier_cause_of(part).status == ESPALIER_CANCELLED);
+  REQUIRE(espalier_leave(part) == ESPALIER_CANCELLED);
+  REQUIRE(espalier_barrier(world) == 0);
+  return NULL;
+}
+
 const char* check_c_calls(espalier_comm* world) {
   const uint32_t me = espalier_rank(world), ranks = espalier_size(world);
   REQUIRE(ranks <= 7);  // 2 to the power of ranks * ranks is an int64_t
@@ -230,6 +247,7 @@ const char* check_c_calls(espalier_comm* world) {
   if (bad == NULL) bad = check_calls(world, me, ranks);
   if (bad == NULL) bad = check_neighbors(world, me, ranks);
   if (bad == NULL) bad = check_split(world, me, ranks);
+  if (bad == NULL) bad = check_cancel(world, me);
   REQUIRE(bad != NULL || espalier_cause_of(world).status == ESPALIER_OK);
   return bad;
 }

@@ -411,6 +411,14 @@ TEST(Communicator, AnIdleProcessWakesSeldom) {
   }
 }
 
+TEST(Communicator, TakesIpv6Addresses) {
+  for (const char* address : {"::1", "[::1]"}) {
+    on_all(
+        2, [](Communicator& world) { check_all(world, 1'000, 1); },
+        [address](JoinOptions& options, std::uint32_t) { options.local_address = address; });
+  }
+}
+
 TEST(Communicator, StartsRunInOrder) {
   on_all(4, [](Communicator& world) {
     std::vector<Vector> data(20);

@@ -7,19 +7,16 @@
 
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <thread>
 
-#include "base/digest.h"
 #include "base/testing/child.h"
 #include "base/testing/contains.h"
 #include "base/testing/results.h"
 #include "bootstrap/server.h"
 #include "communicator/job_part.h"
+#include "communicator/testing/chain_file.h"
 #include "communicator/testing/local_job.h"
-#include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/programs.h"
 #include "espalier/communicator.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "tests/directory_test.h"
@@ -210,24 +207,6 @@ TEST(Communicator, ARankMayComputeForThreeDeadlines) {
 }
 
 class Chain : public DirectoryTest {};
-
-// The broadcast down a chain of all ranks, from rank 0.
-void write_chain(const std::string& path, std::uint32_t ranks) {
-  const std::string topology = "complete:" + std::to_string(ranks);
-  const std::uint64_t digest = digest_bytes(kDigestSeed, topology.data(), topology.size());
-  ScheduleFileWriter writer(topology, digest, ranks, ranks);
-  const auto program = std::make_unique<Program>();
-  const Algorithm& chain = *find_algorithm(Collective::kBroadcast, "chain");
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    ASSERT_EQ(chain.generate({.ranks = ranks, .topology_digest = digest}, rank, *program),
-              Status::kOk);
-    ASSERT_EQ(writer.add(*program), Status::kOk);
-  }
-  std::vector<std::uint8_t> file;
-  ASSERT_EQ(writer.finish(file), Status::kOk);
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
-}
 
 // Each rank awaits the one before it, and the second one a program that computes: none is stalled.
 TEST_F(Chain, AwaitsARankThatComputes) {

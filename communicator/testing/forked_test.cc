@@ -73,6 +73,8 @@ void expect_inert(Communicator& world, Objects& all) {
   EXPECT_EQ(message_of(world.start(call::barrier())), expected);
   EXPECT_EQ(message_of(world.plan(call::barrier())), expected);
   EXPECT_EQ(message_of(world.split(0)), expected);
+  EXPECT_EQ(message_of(world.cancel("in the child")), expected);
+  EXPECT_EQ(message_of(world.cancel_on(nullptr)), expected);
   EXPECT_EQ(message_of(world.rejoin()), expected);
   EXPECT_EQ(message_of(world.neighbor_counts({})), expected);
   EXPECT_EQ(world.cause().status, Status::kOk);

@@ -184,6 +184,12 @@ TEST(Communicator, JoinRefusesOptions) {
     unsetenv("FI_PROVIDER");
   }
   options = options_of(job, 0);
+  for (const char* address : {"[::1", "fe80::1%none", "here"}) {
+    options.local_address = address;
+    EXPECT_PRED2(contains, message_of(join(options)),
+                 std::string("local_address '") + address + "' is not an IP address; expected");
+  }
+  options = options_of(job, 0);
   options.schedules = {"/no/such/file"};
   const auto unread = join(options);
   ASSERT_FALSE(unread);

@@ -284,7 +284,7 @@ TEST_F(SchedulesTest, CommunicatorsShareThem) {
   EXPECT_NE(or_throw(job.find_schedules(ranks, {.ranks_per_host = 2}, nullptr)), first);
   EXPECT_NE(or_throw(job.find_schedules(ranks, {.memory_cores = 2}, nullptr)), first);
   EXPECT_NE(or_throw(job.find_schedules(ranks, {.is_measuring = true}, nullptr)), first);
-  job.set_network({.message_ps = 10'000'000, .byte_fs = 1'000});
+  job.set_network(NetworkCost{.message_ps = 10'000'000, .byte_fs = 1'000});
   EXPECT_NE(or_throw(job.find_schedules(ranks, {.network = job.network()}, nullptr)), first);
 }
 

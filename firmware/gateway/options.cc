@@ -101,7 +101,7 @@ const char* usage() {
          "      unix:LOCAL,REMOTE        Ethernet frames as datagrams, as qemu -netdev dgram "
          "sends\n"
          "                               them: its local.path is REMOTE, its remote.path LOCAL\n"
-         "      udp:LOCALPORT,HOST:PORT  frames as UDP datagrams\n"
+         "      udp:LOCALPORT,HOST:PORT  frames as UDP datagrams; an IPv6 HOST has brackets\n"
          "      tty:PATH,BAUD            a serial device\n"
          "      stream:PATH              a unix socket to which the device connects\n"
          "  --start COMMAND  words for sh that start the board (an emulator, or a script that\n"

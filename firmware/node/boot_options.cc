@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "base/counted.h"
+#include "base/network/address.h"
+#include "base/one_line.h"
 #include "base/parse_number.h"
 #include "base/try.h"
 #include "hal/fabric/provider_list.h"
@@ -160,6 +162,19 @@ Result<void> check_effects(const BootOptions& options, const std::vector<GivenOp
       }
     }
   }
+  return {};
+}
+
+// Writes the IP to bind as libfabric reads it, without brackets.
+Result<void> take_address(BootOptions& options) {
+  if (options.address.empty()) return {};
+  const auto address = network::parse_ip(options.address);
+  if (!address || (address->needs_scope() && address->scope == 0)) {
+    return fail("--address '" + one_line(options.address) +
+                "' is not an IPv4 or IPv6 address; expected e.g. 127.0.0.1, ::1 or fe80::1%eth0, "
+                "with an interface of this host");
+  }
+  options.address = address->host();
   return {};
 }
 
@@ -333,6 +348,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     return fail("--address has no effect with --provider " + options.provider +
                 ", which binds no IP; expected --provider tcp");
   }
+  ESPALIER_TRY(take_address(options));
   if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
     return fail("--authenticate-data: " + options.provider +
                 " cannot authenticate payloads; expected --provider tcp");

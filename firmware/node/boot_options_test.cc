@@ -27,6 +27,10 @@ TEST(NodeOptions, AreTaken) {
   EXPECT_EQ(options.provider, "net");
   EXPECT_EQ(options.address, "10.0.0.1");
   ASSERT_EQ(
+      parse({"--schedule", "a", "--node", "7", "--control", "5", "--address", "[::1]"}, options),
+      "");
+  EXPECT_EQ(options.address, "::1");
+  ASSERT_EQ(
       parse({"--schedule", "a", "--node", "7", "--control", "5", "--node", "8", "--control", "6"},
             options),
       "");
@@ -55,6 +59,10 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
                                                      {"--board", "b"},
                                                      {"--counter", "1"},
                                                      {"--provider", "mem", "--address", "10.0.0.1"},
+                                                     {"--address", "10.0.0"},
+                                                     {"--address", "fe80::1"},
+                                                     {"--address", "::1%lo"},
+                                                     {"--address", "[::1"},
                                                      {"--provider", "mem", "--authenticate-data"},
                                                      {"--provider", "mem+tcp"},
                                                      {"--provider", "shm"},

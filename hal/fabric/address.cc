@@ -21,6 +21,15 @@ std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers, st
   return index;
 }
 
+std::string fabric_part(const std::string& address) {
+  MixedHead head;
+  if (address.size() < sizeof(head)) return address;
+  std::memcpy(&head, address.data(), sizeof(head));
+  if (head.magic != MixedHead().magic) return address;
+  const std::size_t begin = sizeof(head) + std::size_t{head.memory_bytes};
+  return address.substr(std::min(begin, address.size()));
+}
+
 std::string address_text(const std::string& address) {
   if (address.size() <= sizeof(AddressHead)) return "";
   const std::string name = address.substr(sizeof(AddressHead));

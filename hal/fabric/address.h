@@ -35,6 +35,16 @@ struct AddressHead {
   static constexpr std::uint32_t kAny = 0xffffffff;
 };
 
+// The fixed part of an address of the provider "mem+NAME"; the memory's address follows, then the
+// fabric's.
+struct MixedHead {
+  Little<std::uint32_t> magic = 0x31585045;  // "EPX1"
+  Little<std::uint32_t> memory_bytes = 0;
+  std::array<std::uint8_t, 16> host = {};  // equal where processes can share memory
+};
+// Returns the fabric's part of an address of any provider.
+[[nodiscard]] std::string fabric_part(const std::string& address);
+
 // Returns the libfabric address in an address as text: "127.0.0.1:4000", "fi_shm://17:0:2".
 [[nodiscard]] std::string address_text(const std::string& address);
 

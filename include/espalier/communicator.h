@@ -34,13 +34,16 @@
 //  * An object that was moved from, or has left, is empty: its calls are errors, its rank() and
 //    size() are 0.
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -80,7 +83,9 @@ struct JoinOptions {
   // processes of one host share; "mem+tcp": mem between processes of one host, tcp between hosts.
   // Empty: mem within a host, and between hosts the provider that FI_PROVIDER names, otherwise tcp.
   std::string provider = {};
-  std::string local_address = {};  // IP that the fabric binds to; empty: as the bootstrap finds
+  // IP that the fabric binds to, "10.0.0.7" or "fe80::7%eth0". Empty: all processes agree on a
+  // subnet that reaches them, among the interfaces of bootstrap.interfaces.
+  std::string local_address = {};
   // Name of the host with whose other processes this one shares memory. Empty: processes share it
   // that see the same boot, user, and namespaces of processes, users and networks. For "mem+NAME".
   std::string host = {};
@@ -522,6 +527,35 @@ class Communicator {
   // a launcher that cannot count survivors; a deadline.
   [[nodiscard]] Result<Communicator> rejoin();
 
+  // Takes processes into the job that have joined through its job file (bootstrap::Options): all
+  // that wait, once there are `least`. Every rank must call it with the same `least`, on the last
+  // communicator of join(), rejoin() or accept(). Newcomers get the numbers of ranks that ended,
+  // then those after the last one; their join() returns the same communicator. This communicator
+  // goes on, and may be left.
+  // `time`: how long to wait for newcomers, once all ranks have called. `least` 0: newcomers are
+  // welcome and not needed.
+  // Errors, the same on all ranks, with nothing changed: too few newcomers; a rank that ended, or
+  // did not call it within the bootstrap's deadline; a process that cannot connect; a launcher or a
+  // membership without this service. After a failure: rejoin() comes first. Not at the same time as
+  // split() of any communicator of the job in another thread.
+  [[nodiscard]] Result<Communicator> accept(
+      std::uint32_t least = 1, std::chrono::milliseconds time = std::chrono::seconds(60));
+
+  // Ends this communicator early on all ranks, as MPIX_Comm_revoke and ncclCommRevoke do. Every
+  // call that runs or starts afterwards returns "cancelled by rank R: REASON", the same on all
+  // ranks; a call that is complete keeps its result. Waits for no rank. Any thread may call it
+  // while another thread is in a call of this communicator, its requests or its plans, but not at
+  // the same time as leave(), the destructor or a move. `reason`: one line of at most 119 bytes;
+  // the rest is cut off, and control characters become spaces. Without effect if the communicator
+  // has failed. Errors: this object is empty; a forked child.
+  Result<void> cancel(std::string_view reason = {});
+  // As cancel(), once *flag is not 0. A signal handler may set the flag, on any thread. While a
+  // call waits, the library reads the flag at least every 50 ms; between two calls its thread does,
+  // with every look; a job of one rank reads it when a call starts. The flag must last until
+  // leave(), the destructor or the next cancel_on(). Null: no flag is watched any more. Errors: as
+  // cancel(); another thread uses this communicator.
+  Result<void> cancel_on(const std::atomic<std::sig_atomic_t>* flag, std::string_view reason = {});
+
   // The cause of the failure, the same on all survivors; its status is kOk if there is none, and
   // while another thread uses this communicator. `detector` and `peer` are ranks.
   [[nodiscard]] Cause cause() const;
@@ -537,6 +571,10 @@ class Communicator {
       std::span<const Neighbor> neighbors);
   [[nodiscard]] Result<std::optional<Communicator>> make_part(std::int64_t color, std::int64_t key);
   [[nodiscard]] Result<Communicator> join_survivors();
+  // Errors: this is not the last communicator of the whole job.
+  [[nodiscard]] Result<void> check_whole(const char* function) const;
+  [[nodiscard]] Result<Communicator> take_newcomers(std::uint32_t least,
+                                                    std::chrono::milliseconds time);
   Result<void> end();
   std::shared_ptr<communicator::Channel> channel_;
   bool is_world_ = false;  // of the whole job

@@ -28,6 +28,7 @@
 //    with a member `struct_size` only grows at its end, and the library takes shorter ones; a
 //    struct without it does not change. Initialize structs with the function below each.
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -59,7 +60,8 @@ typedef enum espalier_method {
   ESPALIER_ENVIRONMENT = 3,  // RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or the names ESPALIER_*
   ESPALIER_FILE = 4,         // by files in espalier_join_options.folder
   ESPALIER_TABLE = 5,        // by espalier_join_options.table
-  ESPALIER_ALONE = 6         // a job of this process only
+  ESPALIER_ALONE = 6,        // a job of this process only
+  ESPALIER_NEWCOMER = 7      // a job that runs, through espalier_join_options.job_file
 } espalier_method;
 
 // The parameters of espalier_join(). Zero or null: the default. Whatever is set and cannot be used
@@ -69,7 +71,7 @@ typedef struct espalier_join_options {
   // "tcp", "mem" or "mem+tcp", as JoinOptions::provider (espalier/communicator.h) says.
   // Default: mem between processes of one host, FI_PROVIDER's or tcp between hosts.
   const char* provider;
-  const char* local_address;  // IP that the fabric binds to; default: as the processes find it
+  const char* local_address;  // IP that the fabric binds to; default: as the processes agree
   // D: how long an awaited rank may stay silent before it is declared dead, ns; default: 60 s.
   // A rank replies while its process runs, also while the program computes.
   uint64_t deadline_ns;
@@ -97,6 +99,12 @@ typedef struct espalier_join_options {
   // process changed is an error, not a result. All processes must set the same. "mem"
   // refuses it; with "mem+tcp" it holds between hosts.
   int authenticate_data;
+  const char* interfaces;  // and subnets, "eth0,10.0.0.0/8,!docker0"; default: ESPALIER_INTERFACE
+  const char* ports;       // to listen at, "40000-40100"; default: ESPALIER_PORTS
+  // The job file, of mode 0600, through which processes join the job while it runs.
+  // ESPALIER_NEWCOMER: the file to join by; default: the file that ESPALIER_JOIN names. Otherwise
+  // rank 0 writes the file, and removes it at its end; default: the file of ESPALIER_JOB_FILE.
+  const char* job_file;
 } espalier_join_options;
 
 // Returns an espalier_join_options with every default.
@@ -255,6 +263,27 @@ int espalier_split(espalier_comm* comm, int64_t color, int64_t key, espalier_com
 // order of their ranks. Every survivor must call it, on the communicator of espalier_join().
 // Errors: ESPALIER_BACK_END: the launcher cannot count survivors, or a deadline.
 int espalier_rejoin(espalier_comm* comm, espalier_comm** rest);
+// Ends `comm` early on all ranks. Every call that runs or starts afterwards returns
+// ESPALIER_CANCELLED, and espalier_error() has "cancelled by rank R: REASON", the same on all
+// ranks. Waits for no rank. Any thread may call it while another thread is in a call of `comm`, but
+// not at the same time as espalier_leave(). `reason` may be null: a line of at most 119 bytes; the
+// rest is cut off, and control characters become spaces. Without effect if `comm` has failed.
+// Errors: ESPALIER_BAD_ARGUMENT: `comm` is null, or this process was forked from the rank.
+int espalier_cancel(espalier_comm* comm, const char* reason);
+// As espalier_cancel(), once *flag is not 0, which a signal handler may set. While a call waits,
+// the library reads the flag at least every 50 ms. The flag must last until espalier_leave() or the
+// next espalier_cancel_on(). Null: no flag is watched any more. Errors: as espalier_cancel();
+// another thread uses `comm`.
+int espalier_cancel_on(espalier_comm* comm, const volatile sig_atomic_t* flag, const char* reason);
+// Takes processes into the job that have joined through its job file: all that wait, once there are
+// `least`, and makes a communicator with them. Every rank must call it with the same `least`, on
+// the last communicator of the whole job. Newcomers get the numbers of ranks that ended, then
+// those after the last one; their espalier_join() makes the same communicator. `comm` goes on, and
+// may be left. `time_ms`: how long to wait for newcomers, once all ranks have called. `least` 0:
+// newcomers are welcome and not needed. Errors: ESPALIER_BACK_END, the same on all ranks, with
+// nothing changed: too few newcomers; a rank that ended, or did not call it; a process that cannot
+// connect; a launcher without this service.
+int espalier_accept(espalier_comm* comm, uint32_t least, uint64_t time_ms, espalier_comm** grown);
 
 // Why a communicator failed: the same on all survivors.
 typedef struct espalier_cause {

@@ -38,12 +38,13 @@ enum espalier_status {
   ESPALIER_NOT_IN_SCHEDULE = 17,  // Failure: a block arrived that is not in the schedule.
   ESPALIER_BACK_END = 18,  // Failure: the fabric reported an error that no other number describes;
                            // or espalier_join() or espalier_rejoin() did not succeed.
-  ESPALIER_NO_SUCH_PEER = 19,  // Nodes. A program needs a link that the node does not have.
-  ESPALIER_NO_IMAGE = 20,      // Nodes. The bytes are not an image.
-  ESPALIER_WRONG_BOARD = 21,   // Nodes. The image was built for another kind of board.
-  ESPALIER_ROLLED_BACK = 22,   // Nodes. The image's security counter is below the node's.
-  ESPALIER_UNSIGNED = 23,      // Nodes. The image has no signature, and the node needs one.
-  ESPALIER_BAD_SIGNATURE = 24  // Nodes. The image was not signed with the node's key.
+  ESPALIER_NO_SUCH_PEER = 19,   // Nodes. A program needs a link that the node does not have.
+  ESPALIER_NO_IMAGE = 20,       // Nodes. The bytes are not an image.
+  ESPALIER_WRONG_BOARD = 21,    // Nodes. The image was built for another kind of board.
+  ESPALIER_ROLLED_BACK = 22,    // Nodes. The image's security counter is below the node's.
+  ESPALIER_UNSIGNED = 23,       // Nodes. The image has no signature, and the node needs one.
+  ESPALIER_BAD_SIGNATURE = 24,  // Nodes. The image was not signed with the node's key.
+  ESPALIER_CANCELLED = 29       // Failure: a rank ended the communicator early (espalier_cancel()).
 };
 
 // The type of an element: the numbers of `Type` (collectives/machine/operators.h). Sums and

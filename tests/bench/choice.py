@@ -119,15 +119,9 @@ def record():
 
 def section(fabric, rows):
     near = sum(float(row["measured"]) <= WITHIN * float(row["its time"]) for row in rows)
-    by_collective = {}
-    for row in rows:
-        by_collective.setdefault(row["collective"], []).append(f"{row['taken']}, {row['measured']}")
-    text = (f"\n## {FABRICS[fabric]}\n\n`auto` is within {round(WITHIN * 100 - 100)} % of the fastest in {near} of {len(rows)} rows. What it takes, and the time in ms, "
-            f"by the bytes of all ranks' parts:\n\n")
-    text += pages.markdown(("collective", *map(pages.size_text, SIZES)),
-                           [[name, *cells, *[""] * (len(SIZES) - len(cells))] for name, cells in by_collective.items()])
+    text = f"\n## {FABRICS[fabric]}\n\n`auto` is within {round(WITHIN * 100 - 100)} % of the fastest in {near} of {len(rows)} rows. "
     far = pages.worst(rows, lambda row: float(row["ratio"]), WORST)
-    return text + f"\nThe {WORST} greatest ratios:\n\n" + pages.markdown(SHOWN, [[row[name] for name in SHOWN] for row in far], NUMBERS)
+    return text + f"The {WORST} greatest ratios:\n\n" + pages.markdown(SHOWN, [[row[name] for name in SHOWN] for row in far], NUMBERS)
 
 
 def page(rows):

@@ -247,7 +247,7 @@ def section(place, cells, rings, rows):
     if cells[0].kind == "hosts":
         rate = RING_BYTES * 8 / statistics.median(rings[place])
         parts.append(f"The raw TCP ring reached {rate:.1f} Mbit/s on each host's link, each way, in the same run.\n")
-    lines = [f"- `{name}`: {content['title']}: {content['y']['name']}\n" for name, content in plots_of(place, cells, rings)]
+    lines = [f"- `{name}`: {content['title'].split(',')[0]}, {content['y']['name']}\n" for name, content in plots_of(place, cells, rings)]
     parts += [f"`{PLOTS}` draws:\n\n{''.join(lines)}"] if lines else []
     for start in ("warm", "cold"):
         compared = [cell for cell in cells if cell.times("espalier", start) and cell.fastest(start)]

@@ -3,8 +3,6 @@
 // on. The first byte of each message tells its connection and its kind; messages are sealed with
 // the job's secret, so that they reach what is behind the seal.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/network/address.h"
 #include "bootstrap/message.h"
 #include "bootstrap/server.h"
 #include "bootstrap/stream.h"
@@ -23,8 +22,10 @@ namespace {
 using namespace bootstrap;
 
 constexpr std::uint32_t kRanks = 3;
-constexpr Kind kKinds[] = {Kind::kHello,   Kind::kPut,    Kind::kFence,   Kind::kGet,
-                           Kind::kMissing, Kind::kRejoin, Kind::kWelcome, Kind::kValue};
+constexpr Kind kKinds[] = {Kind::kHello,    Kind::kPut,    Kind::kFence,    Kind::kGet,
+                           Kind::kMissing,  Kind::kRejoin, Kind::kWelcome,  Kind::kValue,
+                           Kind::kNewcomer, Kind::kAccept, Kind::kComplete, Kind::kLeave,
+                           Kind::kProbe};
 
 JobSecret secret() {
   JobSecret secret;
@@ -35,13 +36,11 @@ JobSecret secret() {
 // A connection to the server, as a process of the job or a stranger.
 class Process {
  public:
-  explicit Process(const Address& server) {
+  explicit Process(const network::Address& server) {
     Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = server.ip;
-    address.sin_port = htons(server.port);
-    expect(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0,
+    sockaddr_storage address;
+    const socklen_t size = server.to_socket(address);
+    expect(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size) == 0,
            "the server listens");
     stream_ = Stream(std::move(socket), false);
   }
@@ -105,13 +104,13 @@ void serve(Input& input) {
       "127.1." + std::to_string(at / 256 % 256) + "." + std::to_string(at % 256) + ":0", kRanks,
       secret());
   expect(server.has_value(), "a server starts");
-  const auto address = resolve((*server)->address());
+  const auto addresses = network::resolve((*server)->address());
   std::optional<Process> processes[kRanks + 1];  // the last is a stranger
   while (input.left() > 0) {
     std::optional<Process>& process = processes[input.below(std::size(processes))];
     const bool is_stranger = &process == &processes[kRanks];
     if (!process) {
-      process.emplace(*address);
+      process.emplace(addresses->front());
       if (!is_stranger || input.below(2) == 0) process->greet();
     }
     const unsigned action = input.below(8);

@@ -48,6 +48,46 @@ class Doctor(espalier.FolderTest):
         control = facts["TCP congestion control"]
         self.assertEqual(control["value"].startswith("bbr"), "cubic" in control["what_to_do"], control)
 
+    def test_interfaces(self):
+        """Each interface has a verdict; the published addresses are those of the interfaces that the job uses, in order."""
+        lines = ("ip link set lo up", "ip link add docker0 type bridge", "ip address add 172.17.0.1/16 dev docker0", "ip link set docker0 up",
+                 "ip link add eth0 type veth peer name far0", "ip address add 10.0.0.1/24 dev eth0", "ip address add fd00::1/64 dev eth0 nodad",
+                 "ip link set far0 up", "ip link set eth0 up", "ip link add eth1 type veth peer name far1", "ip address add 10.0.1.1/24 dev eth1",
+                 "ip link set eth1 up", 'exec "$@"')
+        inside = ["unshare", "-n", "sh", "-ec", "; ".join(lines), "sh"]
+        if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no network namespaces here")
+        found = json.loads(doctor("--format", "json", before=inside).stdout)
+        interfaces = {each["interface"]: each for each in found["interfaces"]}
+        self.assertEqual({name: (each["state"], each["kind"]) for name, each in interfaces.items() if name[:3] != "far"},
+                         {"lo": ("up", "loopback"), "docker0": ("up", "bridge"), "eth0": ("up", "network"), "eth1": ("no carrier", "network")})
+        self.assertEqual([address for address in found["published"] if not address.startswith("fe80")], ["10.0.0.1", "fd00::1", "172.17.0.1"])
+        self.assertEqual([(each["address"], each["bits"], each["place"]) for each in interfaces["eth0"]["addresses"]][:2],
+                         [("10.0.0.1", 24, 1), ("fd00::1", 64, 2)])
+        self.assertIn("often have the same address", interfaces["docker0"]["verdict"])
+        self.assertEqual(interfaces["eth1"]["verdict"], "not published: it has no carrier")
+        found = json.loads(doctor("--format", "json", before=inside, ESPALIER_INTERFACE="!docker0").stdout)
+        self.assertNotIn("172.17.0.1", found["published"])
+        self.assertIn("ESPALIER_INTERFACE leaves it out", next(each["verdict"] for each in found["interfaces"] if each["interface"] == "docker0"))
+        done = doctor(before=inside, ESPALIER_INTERFACE="eth7")
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        self.assertIn("'eth7'", done.stderr)
+        twice = inside[:4] + ["; ".join([*lines[:-1], "ip address add 10.0.0.1/24 dev docker0", lines[-1]]), "sh"]
+        found = json.loads(doctor("--format", "json", before=twice).stdout)
+        facts = {fact["name"]: fact for fact in found["host"]}
+        self.assertIn("interface docker0 has the same address", facts["interface eth0"]["problem"])
+        self.assertIn("10.0.0.1/24 (place 1)", facts["interface eth0"]["value"])
+
+    def test_own_name(self):
+        for line, problem in (("127.0.1.1 node7", ""), ("203.0.113.9 node7", "this host has no such address, so rank 0 cannot listen there")):
+            (self.path / "hosts").write_text(f"127.0.0.1 localhost\n{line}\n")
+            inside = ["unshare", "-um", "sh", "-ec", f'hostname node7; mount --bind {self.path}/hosts /etc/hosts; exec "$@"', "sh"]
+            if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+                self.skipTest("no namespaces of names and mounts here")
+            _, facts, _ = self.report(before=inside)
+            self.assertEqual(facts["own name"]["problem"], problem)
+            self.assertEqual("listens at all addresses" in facts["own name"]["value"], not problem, facts["own name"])
+
     def test_library_of_the_mpi_abi(self):
         """The library that the system's link leads to; no line if no library has the ABI, or it ends the process."""
         library = self.path / "libmpi_abi.so.1"

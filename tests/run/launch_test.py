@@ -34,6 +34,11 @@ class ThisHost(unittest.TestCase):
         done = launch("-n", "4", JOINED)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0] 4 processes joined\n", ""))
 
+    def test_ipv6(self):
+        for address in ("::1", "[::1]"):
+            done = launch("-n", "2", "--address", address, JOINED)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0] 2 processes joined\n", ""))
+
     def test_lines_have_their_rank(self):
         done = launch("-n", "3", "sh", "-c", "echo a; printf b; echo c >&2")
         self.assertEqual(done.returncode, 0)
@@ -56,6 +61,30 @@ class ThisHost(unittest.TestCase):
             done = launch("-n", "2", "sh", "-c", program)
             self.assertEqual(done.returncode, status)
             self.assertIn(line, done.stderr)
+
+    def test_the_job_file_is_there_while_the_job_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "job")
+            done = launch("-n", "1", "--job-file", path, "true", prefix=("env", f"ESPALIER_JOB_FILE={path}"))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("--job-file contradicts ESPALIER_JOB_FILE", done.stderr)
+            done = launch("-n", "1", "--job-file", path, "sh", "-c", f"stat -c %a {path}; env | grep -c ESPALIER_JOIN")
+            self.assertEqual((done.stdout, os.listdir(folder)), ("[0] 600\n[0] 0\n", []), done.stderr)
+            mine = os.path.join(folder, "mine")
+            with open(mine, "w", encoding="utf-8") as file:
+                file.write("precious")
+            done = launch("-n", "1", "--job-file", mine, "true")
+            self.assertEqual((done.returncode, os.listdir(folder), os.path.getsize(mine)), (2, ["mine"], 8), done.stderr)
+            self.assertIn("is there and is no job file; expected", done.stderr)
+            # A later job has its own file there: the end of the earlier one leaves it.
+            other = "127.0.0.1:1/" + "00" * 32
+            done = launch("-n", "1", "--job-file", path, "sh", "-c", f"chmod 600 {path}; echo {other} > {path}")
+            self.assertEqual((done.returncode, sorted(os.listdir(folder))), (0, ["job", "mine"]), done.stderr)
+            with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write("127.0.0.1:1/" + "00" * 32 + "\n")
+            done = launch("-n", "2", "--join", path, "sh", "-c", "cat $ESPALIER_JOIN; echo $ESPALIER_RANK$ESPALIER_SIZE$ESPALIER_SECRET_FILE.")
+            lines = [f"[new {i}] {x}" for i in range(2) for x in ("127.0.0.1:1/" + "00" * 32, ".")]
+            self.assertEqual(sorted(done.stdout.splitlines()), sorted(lines), done.stderr)
 
     def test_kill_on_failure_ends_the_others(self):
         done = launch("-n", "3", "--kill-on-failure", "sh", "-c", "[ $ESPALIER_RANK = 2 ] && exit 3; exec sleep 1000")
@@ -98,12 +127,34 @@ class ThisHost(unittest.TestCase):
                  "host a cannot be reached: no route"),
                 (["-n", "2", "--rsh", "ssh", "true"], "--rsh reaches other hosts; expected --hosts or --hostfile"),
                 (["-n", "2", "--address", "192.0.2.1", "true"], "cannot listen at 192.0.2.1:0"),
+                (["-n", "2", "--address", "fe80::1", "true"], "--address 'fe80::1' has no interface; expected ADDRESS%INTERFACE"),
+                (["-n", "2", "--address", "no such name", "true"], "--address: host 'no such name' is unknown"),
+                (["-n", "2", "--interface", "eth77", "true"], "--interface 'eth77': 'eth77'"),
+                (["-n", "2", "--interface", "lo,,", "true"], "--interface 'lo,,': ''"),
+                (["-n", "2", "--port-range", "9-1", "true"], "'9-1'; expected"),
+                (["-n", "2", "--job-file", "/no/job", "true"], "cannot write '/no/job': No such file or directory"),
+                (["-n", "2", "--join", "/no/job", "true"], "--join: cannot read the job file '/no/job': No such file or directory"),
+                (["-n", "2", "--join", file.name, "true"], f"--join: '{file.name}' is not a job file"),
+                (["-n", "2", "--join", file.name, "--job-file", "job", "true"], "--job-file"),
+                (["-n", "2", "--join", file.name, "--address", "a", "true"], "--address"),
             ):
                 done = launch(*words)
                 self.assertEqual(done.returncode, 2, (words, done.stderr))
                 self.assertIn(line, done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertEqual(done.stdout, "")
+
+    def test_a_wait_says_for_whom(self):
+        """Nothing but the reason once the deadline has passed; before, a line within the time that ESPALIER_PATIENCE names."""
+        words = ("launch", "-n", "2", "--hosts", "a,b", "--connect-deadline", "3", "--rsh", "sh -c 'exec sleep 100' rsh", "true")
+        for seconds, lines in (("1", ["espalier: waiting for host a, host b: no answer yet through the remote shell"] * 2), ("0", [])):
+            done = subprocess.run([ESPALIER, *words], env=environment(ESPALIER_PATIENCE=seconds), capture_output=True, text=True, timeout=HANG_S)
+            self.assertEqual(done.returncode, 2)
+            *waits, reason = done.stderr.splitlines()
+            self.assertIn(waits, (lines, lines[1:]))  # on a busy machine the second one may be late
+            self.assertEqual(reason, "espalier: host a cannot be reached: no answer within 3 s")
+        done = subprocess.run([ESPALIER, *words], env=environment(ESPALIER_PATIENCE="soon"), capture_output=True, text=True, timeout=HANG_S)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
 
     def test_a_hostile_daemon_is_lost(self):
         version = subprocess.run([ESPALIER, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
@@ -144,6 +195,19 @@ class Hosts(OnHosts):
     def test_ranks_are_in_blocks(self):
         done = self.over_hosts("-n", "8", "hostname")
         self.assertEqual(sorted(done.stdout.splitlines()), [f"[{rank}] {self.names[rank // 2]}" for rank in range(8)])
+
+    def test_interfaces_and_ports(self):
+        program = "echo $ESPALIER_ADDRESS $ESPALIER_INTERFACE $ESPALIER_PORTS"
+        words = ("--interface", "10.79.0.0/24,!docker0", "--port-range", "21000-21900")
+        for line in self.over_hosts("-n", "4", *words, "sh", "-c", program).stdout.splitlines():
+            self.assertRegex(line, r"^\[\d\] 10\.79\.0\.1:21\d\d\d(,127\.0\.0\.1:\d+,\[::1\]:\d+)? 10\.79\.0\.0/24,!docker0 21000-21900$")
+        done = self.over_hosts("-n", "4", *words, JOINED)
+        self.assertEqual((done.returncode, done.stdout), (0, "[0] 4 processes joined\n"), done.stderr)
+        done = self.over_hosts("-n", "4", "--interface", "10.79.0.1/32", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"host esplab[123]: ")  # the first one that answers
+        self.assertIn("'10.79.0.1/32'", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_hostfile_with_slots(self):
         with tempfile.NamedTemporaryFile("w") as file:

@@ -30,11 +30,11 @@ def environment(**more):
     return {**clean, "IPATH_NO_BACKTRACE": "1", **more}
 
 
-def run_by_hand(command, ranks, preexec_fn=None, **variables):
-    """Runs the ranks of a job that the environment alone describes. Returns (status, stdout, stderr) of each."""
+def run_by_hand(command, ranks, preexec_fn=None, total=None, **variables):
+    """Runs the first ranks of a job that the environment alone describes; `total`: its size. Returns (status, stdout, stderr) of each."""
     port = str(free_port())
     jobs = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             preexec_fn=preexec_fn, env=environment(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1",
+                             preexec_fn=preexec_fn, env=environment(RANK=str(rank), WORLD_SIZE=str(total or ranks), MASTER_ADDR="127.0.0.1",
                                                                     MASTER_PORT=port, **variables)) for rank in range(ranks)]
     outputs = [job.communicate() for job in jobs]
     return [(job.returncode, *output) for job, output in zip(jobs, outputs)]

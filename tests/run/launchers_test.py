@@ -47,6 +47,7 @@ def refusals(program):
         ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}, "no server of the job"),
         ({"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "ESPALIER_SERVER": "me"},
          "ESPALIER_SERVER='me'; expected launcher, or no such variable"),
+        ({"RANK": "0", "WORLD_SIZE": "2", "ESPALIER_ADDRESS": "127.0.0.1:1,[::1]:1"}, "has several addresses; expected one, at which rank 0 listens"),
         ({"FI_PROVIDER": "none such"}, "none such\": libfabric has no such provider"),
     ]
     for variables, line in cases:

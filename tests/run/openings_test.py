@@ -22,10 +22,15 @@ LIMIT = re.compile(r'^    \{"(an? [\w ]+)", std::size_t\{(\d+)\} << (10|20)\},$'
 LARGE = (512 << 20) + 1  # above all limits; no byte is written
 READERS = {
     "base/read_file.cc": "the function itself",
+    "base/network/interfaces.cc": "/proc",
     "base/process/inherited.cc": "/dev/null",
     "bootstrap/join.cc": "the job secret and the file of rank 0, regular and of mode 0600",
+    "bootstrap/newcomers.cc": "the job file, regular and of mode 0600",
     "communicator/cache_file.cc": "the cache, regular and of mode 0600; the program itself",
     "communicator/measure_network.cc": "/proc",
+    "communicator/record/folder.cc": "/proc",
+    "communicator/record/view.cc": "a record, regular, of the right size and with O_NONBLOCK",
+    "communicator/record/writer.cc": "a record, new and of mode 0600",
     "firmware/boot/file_bits.cc": "regular, opened to write",
     "firmware/boot/file_flash.cc": "regular, opened to write",
     "firmware/gateway/child.cc": "/dev/null, and an output",
@@ -39,6 +44,7 @@ READERS = {
     "tools/doctor/host.cc": "/proc and /sys",
     "tools/image/image.cc": "outputs",
     "tools/cluster/keeper.cc": "/proc",
+    "tools/status/ask_hosts.cc": "/dev/null",
 }
 
 

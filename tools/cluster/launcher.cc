@@ -59,7 +59,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
                  {"--provider", options.provider, "--window", std::to_string(options.window),
                   "--deadline", std::to_string(options.deadline_ms)});
   if (!options.address.empty()) {
-    command.insert(command.end(), {"--address", expand_template(options.address, first)});
+    command.insert(command.end(), {"--address", expand_address(options.address, first)});
   }
   if (options.check_blocks) command.push_back("--check-blocks");
   if (options.authenticate_data) command.push_back("--authenticate-data");
@@ -90,6 +90,23 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
 
 std::string expand_template(const std::string& text, std::uint32_t node) {
   return with_node_number(with_node_number(text, node), node + 1, "%n");
+}
+
+std::string expand_address(const std::string& text, std::uint32_t node) {
+  if (text.find(':') == std::string::npos) return expand_template(text, node);
+  std::string expanded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_number =
+        text[i] == '%' && i + 1 < text.size() && (text[i + 1] == 'r' || text[i + 1] == 'n') &&
+        (i + 2 == text.size() || std::isalnum(static_cast<unsigned char>(text[i + 2])) == 0);
+    if (is_number) {
+      expanded += std::to_string(text[++i] == 'r' ? node : node + 1);
+    } else {
+      expanded += text[i];
+    }
+  }
+  if (expanded.size() < 2 || expanded.front() != '[' || expanded.back() != ']') return expanded;
+  return expanded.substr(1, expanded.size() - 2);
 }
 
 void SharedMemory::swap(SharedMemory& other) {

@@ -65,6 +65,9 @@ struct LaunchOptions {
 
 // `text` with %r and %n replaced for `node`.
 [[nodiscard]] std::string expand_template(const std::string& text, std::uint32_t node);
+// The same of an address, without its brackets. In an IPv6 one a letter or digit behind %r or %n
+// makes it the name of an interface, as in fe80::%n%net0.
+[[nodiscard]] std::string expand_address(const std::string& text, std::uint32_t node);
 
 // Memory that a node and this process share.
 class SharedMemory {

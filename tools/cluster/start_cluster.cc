@@ -1,8 +1,6 @@
 #include "tools/cluster/start_cluster.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include <cstring>
 #include <list>
 
+#include "base/network/address.h"
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
 #include "hal/fabric/provider_list.h"
@@ -51,23 +50,27 @@ class InheritedFile {
   int descriptor_;
 };
 
-// 0 if `text` is a numeric IP, and if `here` one that sockets of this host can have; otherwise
-// EINVAL or why binding fails.
-int bind_status(const std::string& text, bool here) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  const bool is_v4 = inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1;
-  if (!is_v4 && inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) != 1) return EINVAL;
-  if (!here) return 0;
-  const int file = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (file < 0) return errno;
-  const auto* address =
-      is_v4 ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);
-  const int status = bind(file, address, is_v4 ? sizeof v4 : sizeof v6) == 0 ? 0 : errno;
-  close(file);
-  return status;
+// Returns what is wrong with an address, which if `here` a socket of this host must be able to
+// have; empty: nothing.
+std::string address_refusal(const std::string& text, bool here) {
+  const auto address = network::parse_ip(text);
+  const std::size_t percent = text.find('%');
+  if (!address && !here && percent != std::string::npos && percent + 1 < text.size()) {
+    const auto bare = network::parse_ip(text.substr(0, percent));  // another host's interface
+    if (bare && bare->needs_scope()) return {};
+  }
+  if (!address) return " is not a numeric IPv4 or IPv6 address";
+  if (address->needs_scope() && address->scope == 0) return " has no interface";
+  if (!here) return {};
+  sockaddr_storage name;
+  const socklen_t size = address->to_socket(name);
+  const int file = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool is_bound =
+      file >= 0 && bind(file, reinterpret_cast<const sockaddr*>(&name), size) == 0;
+  const int failure = errno;
+  if (file >= 0) close(file);
+  if (is_bound) return {};
+  return std::string(" is not an address of this host (") + std::strerror(failure) + ")";
 }
 
 }  // namespace
@@ -86,7 +89,10 @@ void add_node_options(Command command, cluster::LaunchOptions& options) {
 void add_place_options(Command command, cluster::LaunchOptions& options) {
   command.text("--launch-prefix", options.prefix,
                "Prefix for each process's command; %r is its first node, %n is %r + 1");
-  command.text("--address", options.address, "IP that each process binds; %r and %n as above");
+  command.text(
+      "--address", options.address,
+      "IP that each process binds; a link-local one has its interface, fe80::1%eth0; %r and "
+      "%n as above");
 }
 
 void find_node(cluster::LaunchOptions& options) {
@@ -122,17 +128,14 @@ void check_addresses(const cluster::LaunchOptions& options) {
                     std::all_of(options.commands.begin(), options.commands.end(),
                                 [](const std::string& command) { return command.empty(); });
   for (std::uint32_t node = 0; node < options.nodes; node += options.nodes_per_process) {
-    const std::string text = cluster::expand_template(options.address, node);
-    const int status = bind_status(text, here);
-    if (status == 0) continue;
-    bad_input(
-        "--address '" + one_line(options.address) + "': " +
-        (text == options.address ? "it"
-                                 : "'" + one_line(text) + "' for node " + std::to_string(node)) +
-        (status == EINVAL
-             ? " is not a numeric IPv4 or IPv6 address"
-             : std::string(" is not an address of this host (") + std::strerror(status) + ")") +
-        "; expected e.g. 127.0.0.1 or 10.0.0.%n");
+    const std::string text = cluster::expand_address(options.address, node);
+    const std::string refusal = address_refusal(text, here);
+    if (refusal.empty()) continue;
+    bad_input("--address '" + one_line(options.address) + "': " +
+              (text == options.address
+                   ? "it"
+                   : "'" + one_line(text) + "' for node " + std::to_string(node)) +
+              refusal + "; expected e.g. 127.0.0.1, 10.0.0.%n or fe80::%n%eth0");
   }
 }
 

@@ -14,6 +14,7 @@
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/doctor/host.h"
+#include "tools/doctor/interfaces.h"
 #include "tools/doctor/versions.h"
 
 namespace espalier::tools {
@@ -31,6 +32,7 @@ struct DoctorArguments {
 struct HostReport {
   ProviderList list;
   std::string filter;  // FI_PROVIDER; empty: not set
+  doctor::Network network;
   std::vector<HostFact> facts;
 };
 
@@ -80,7 +82,12 @@ HostReport examine(const DoctorArguments& arguments) {
   report.list = node_providers(node_binary);
   if (!arguments.provider.empty()) restrict_to(arguments.provider, node_binary, report.list);
   const std::vector<ProviderSummary>& providers = report.list.providers;
-  report.facts = doctor::host_facts(std::any_of(providers.begin(), providers.end(), locks_memory));
+  report.network = or_bad_input(doctor::judge_network());
+  report.facts = doctor::network_facts(report.network);
+  for (HostFact& fact :
+       doctor::host_facts(std::any_of(providers.begin(), providers.end(), locks_memory))) {
+    report.facts.push_back(std::move(fact));
+  }
   for (HostFact& fact : doctor::program_facts()) report.facts.push_back(std::move(fact));
   std::vector<doctor::LibraryVersion> libraries = doctor::library_versions();
   libraries.insert(libraries.begin(), {"libfabric", report.list.libfabric});
@@ -132,9 +139,27 @@ void print_as_json(const HostReport& report) {
                      {"problem", fact.problem},
                      {"what_to_do", fact.remedy}});
   }
+  auto interfaces = Json::array();
+  for (const doctor::JudgedInterface& each : report.network.interfaces) {
+    auto addresses = Json::array();
+    for (const doctor::JudgedAddress& address : each.addresses) {
+      addresses.push_back(
+          {{"address", address.text}, {"bits", address.bits}, {"place", address.place}});
+    }
+    interfaces.push_back({{"interface", each.name},
+                          {"state", each.state},
+                          {"kind", each.kind},
+                          {"rate_mbits", each.rate_mbits},
+                          {"addresses", addresses},
+                          {"verdict", each.verdict},
+                          {"problem", each.problem},
+                          {"what_to_do", each.remedy}});
+  }
   print_json({{"libfabric", report.list.libfabric},
               {"FI_PROVIDER", report.filter},
               {"providers", providers},
+              {"interfaces", interfaces},
+              {"published", report.network.published},
               {"host", facts}});
 }
 

@@ -4,7 +4,11 @@
 
 #include <string>
 
+#include "base/network/filter.h"
+#include "base/network/interfaces.h"
 #include "base/process/variables.h"
+#include "bootstrap/first_word.h"
+#include "bootstrap/newcomers.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -28,13 +32,15 @@ constexpr const char* kLaunchExamples =
     "  espalier launch -n 4 ./solver --size 1000\n"
     "  espalier launch -n 16 --hosts a,b,c,d ./solver\n"
     "  espalier launch -n 16 --hostfile hosts.txt --rsh 'ssh -p 2222' ./solver\n"
+    "  espalier launch -n 4 --job-file job ./solver     (two more later:)\n"
+    "  espalier launch -n 2 --join job ./solver\n"
     "Exit status: 0 if every process ended with 0; otherwise the first other status, or 128 plus\n"
     "the number of the signal that ended a process; 2 also for bad input.";
 
 struct LaunchWords {
   launch::JobOptions job;
   std::vector<std::string> hosts, variables;
-  std::string hostfile;
+  std::string hostfile, join;
   std::uint32_t deadline_s = 30, grace_s = 30;
 };
 
@@ -54,6 +60,32 @@ void add_variables(LaunchWords& words) {
     } else {
       bad_input("--env " + one_line(text) + " is not set here; expected NAME=VALUE");
     }
+  }
+}
+
+// Checks where the launcher listens, before anything starts, and tells the processes.
+void take_network(launch::JobOptions& job) {
+  const auto filter =
+      or_bad_input(job.interfaces.empty()
+                       ? network::interface_filter("")
+                       : network::InterfaceFilter::parse(
+                             job.interfaces, "--interface '" + one_line(job.interfaces) + "'"));
+  (void)or_bad_input(filter.apply(network::running_interfaces()));
+  (void)or_bad_input(network::port_range(job.ports));
+  if (const auto checked = bootstrap::patience(); !checked) {
+    bad_input(checked.error().message);
+  }
+  if (!job.interfaces.empty()) job.variables.push_back("ESPALIER_INTERFACE=" + job.interfaces);
+  if (!job.ports.empty()) job.variables.push_back("ESPALIER_PORTS=" + job.ports);
+  if (job.address.empty()) return;
+  const auto found = network::resolve(network::join(job.address, 0));
+  if (!found) bad_input("--address: " + found.error().message);
+  // Without brackets; a link-local address without an interface would be ambiguous.
+  if (const auto ip = network::parse_ip(job.address)) {
+    if (ip->needs_scope() && ip->scope == 0) {
+      bad_input("--address '" + job.address + "' has no interface; expected ADDRESS%INTERFACE");
+    }
+    job.address = ip->host();
   }
 }
 
@@ -84,12 +116,25 @@ void run_launch(LaunchWords words) {
   // container.
   if (words.job.remote_shell.empty()) launch::mark_this_host(hosts);
   if (words.job.remote_shell.empty()) words.job.remote_shell = kRemoteShell;
+  if (!words.job.job_file.empty() && is_set(Variable::kJobFile)) {
+    bad_input("--job-file contradicts ESPALIER_JOB_FILE, by which rank 0 writes one; expected one");
+  }
+  if (!words.join.empty()) {
+    auto ticket = bootstrap::read_ticket(words.join);
+    if (!ticket) bad_input("--join: " + ticket.error().message);
+    bootstrap::Place job;
+    if (!bootstrap::take_job_ticket(*ticket, job)) {
+      bad_input("--join: '" + one_line(words.join) + "' is not a job file");
+    }
+    words.job.ticket = *std::move(ticket);
+  }
   auto placed = launch::place(std::move(hosts), words.job.ranks);
   if (!placed) bad_input(placed.error().message);
   words.job.hosts = std::move(*placed);
   words.job.deadline_ms = words.deadline_s * 1000;
   words.job.grace_ms = words.grace_s * 1000;
   add_variables(words);
+  take_network(words.job);
   const auto status = launch::run_job(words.job);
   if (!status) bad_input(status.error().message);
   if (*status != 0) throw Failure{*status, "the job failed"};
@@ -115,10 +160,25 @@ void add_launch(Command app) {
             "Remote shell, words for sh; the host's name and one command follow them; if given, it "
             "reaches this host, too")
       .show_default(kRemoteShell);
-  command.text(
+  Option address = command.text(
       "--address", words.job.address,
-      "IP or name of this host at which all hosts reach it; default: as ssh reports it to them, or "
-      "of the first interface; 127.0.0.1 without hosts");
+      "IP or name of this host at which all hosts reach it; default: all its addresses are "
+      "tried, first the one from which ssh reached them; 127.0.0.1 without hosts");
+  command.text("--interface", words.job.interfaces,
+               "Interfaces and subnets that the job uses on all hosts, or not: "
+               "eth0,10.0.0.0/8,!docker0; sets ESPALIER_INTERFACE");
+  command.text("--port-range", words.job.ports,
+               "Ports of the rendezvous and of the ranks, e.g. 40000-40100; sets ESPALIER_PORTS");
+  Option job_file =
+      command.text("--job-file", words.job.job_file,
+                   "FILE of mode 0600 through which processes join the job while it runs; removed "
+                   "at its end");
+  command
+      .text("--join", words.join,
+            "FILE of --job-file, or of ESPALIER_JOB_FILE: the N processes join that job, once its "
+            "ranks call accept()")
+      .excludes(job_file)
+      .excludes(address);
   command.texts("--env", words.variables,
                 "NAME=VALUE, or NAME for its value here: a variable for all processes; may be "
                 "repeated");

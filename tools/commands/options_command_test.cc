@@ -112,6 +112,8 @@ TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
             "'127.0.0.303' for node 2 is not a numeric IPv4 or IPv6 address"},
            {"run good --address 192.0.2.1", "'192.0.2.1': it is not an address of this host"},
            {"measure --address localhost", "it is not a numeric IPv4 or IPv6 address"},
+           {"measure --address fe80::1", "'fe80::1': it has no interface; expected e.g. 127.0.0.1"},
+           {"measure --address ::1%lo", "'::1%lo': it is not a numeric IPv4 or IPv6 address"},
            {"run good --image i --public-key private.pem",
             "'private.pem' is a private key; expected its public key"},
            {"run good --image i", "expected one of --public-key FILE and --unsigned"},

@@ -18,6 +18,7 @@
 #include "tools/image/image.h"
 #ifdef ESPALIER_WITH_OFI
 #include "tools/launch/daemon.h"
+#include "tools/status/gather.h"
 #endif
 
 namespace espalier::tools {
@@ -56,6 +57,7 @@ int run(int argc, char** argv) {
 #ifdef ESPALIER_WITH_OFI
   add_run(program);
   add_launch(program);
+  add_status(program);
   add_measure(program);
   add_update(program);
   add_doctor(program);
@@ -75,8 +77,9 @@ int run(int argc, char** argv) {
 int run_program(int argc, char** argv) {
   fail_beyond_file_limit();
 #ifdef ESPALIER_WITH_OFI
-  // Only the launcher starts it, therefore no help names it.
+  // Only other commands start these two, therefore no help names them.
   if (argc == 2 && std::string(argv[1]) == "launch-daemon") return launch::serve_launcher();
+  if (argc == 2 && std::string(argv[1]) == "status-records") return status::serve_records();
 #endif
   try {
     return run(argc, argv);

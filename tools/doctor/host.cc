@@ -1,10 +1,6 @@
 #include "tools/doctor/host.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -206,53 +202,10 @@ HostFact congestion_fact() {
   return fact;
 }
 
-std::string address_text(const sockaddr* address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address->sa_family == AF_INET) {
-    sockaddr_in ip{};
-    std::memcpy(&ip, address, sizeof ip);
-    inet_ntop(AF_INET, &ip.sin_addr, text, sizeof text);
-  } else if (address->sa_family == AF_INET6) {
-    sockaddr_in6 ip{};
-    std::memcpy(&ip, address, sizeof ip);
-    inet_ntop(AF_INET6, &ip.sin6_addr, text, sizeof text);
-  }
-  return text;
-}
-
-std::vector<HostFact> interface_facts() {
-  std::vector<HostFact> facts;
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) {
-    return {{"interfaces", "unknown", std::strerror(errno), "check the network's set-up"}};
-  }
-  bool reaches_others = false;
-  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
-    const std::string text = address_text(each->ifa_addr);
-    if (text.empty()) continue;
-    reaches_others = reaches_others || (each->ifa_flags & IFF_LOOPBACK) == 0;
-    const std::string name = std::string("interface ") + each->ifa_name;
-    const auto same = std::find_if(facts.begin(), facts.end(),
-                                   [&](const HostFact& fact) { return fact.name == name; });
-    if (same == facts.end()) {
-      facts.push_back({name, text, "", ""});
-    } else {
-      same->value += ", " + text;
-    }
-  }
-  freeifaddrs(all);
-  if (!reaches_others) {
-    facts.push_back({"interfaces", "loopback only", "other hosts cannot reach this one",
-                     "set up a network interface, unless all ranks run on this host"});
-  }
-  return facts;
-}
-
 }  // namespace
 
 std::vector<HostFact> host_facts(bool locks_memory) {
-  std::vector<HostFact> facts = interface_facts();
+  std::vector<HostFact> facts;
   for (HostFact& fact : std::vector<HostFact>{
            limit_fact(
                "open files", RLIMIT_NOFILE, count_text, kMinFiles,

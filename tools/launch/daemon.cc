@@ -1,6 +1,5 @@
 #include "tools/launch/daemon.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -23,11 +22,15 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "base/network/filter.h"
+#include "base/network/interfaces.h"
+#include "base/parse_number.h"
 #include "base/process/inherited.h"
 #include "base/process/open_files.h"
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
 #include "base/version.h"
+#include "bootstrap/candidates.h"
 #include "espalier/base/result.h"
 #include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
@@ -59,13 +62,37 @@ struct Rank {
   std::array<Stream, 2> streams = {};
 };
 
-// The IPv4 address from which ssh was called; empty if there is none.
+// The IP from which ssh was called; empty if there is none.
 std::string caller() {
   const char* connection = raw_value(Variable::kSshConnection);
   const std::string text = connection == nullptr ? "" : connection;
   const std::string ip = text.substr(0, text.find(' '));
-  in_addr address{};
-  return inet_pton(AF_INET, ip.c_str(), &address) == 1 ? ip : "";
+  return network::parse_ip(ip) ? ip : "";
+}
+
+// The value of ESPALIER_ADDRESS: the launcher's addresses in the order in which this host tries
+// them, each link-local one with the interfaces of this host. Addresses that this host has, too,
+// are left out, unless no other is left.
+std::string addresses_for(const Fields& go, const std::vector<network::Interface>& interfaces) {
+  bootstrap::Candidates launcher;
+  std::uint64_t network = 0;
+  const bool are_tried = parse_number(go[1], network) && network != 0;
+  launcher.network = network;
+  std::string all, tried;
+  const auto add = [](std::string& list, const std::string& text) {
+    list += (list.empty() ? "" : ",") + text;
+  };
+  for (std::size_t i = 2; i < go.size(); ++i) {
+    add(all, go[i]);
+    const auto parts = network::split(go[i]);
+    const auto ip = parts ? network::parse_ip(parts->host) : std::nullopt;
+    if (ip) launcher.addresses.push_back(ip->with_port(parts->port));
+  }
+  if (!are_tried) return all;
+  for (const bootstrap::Target& target : bootstrap::targets_of(launcher, interfaces)) {
+    if (target.refusal.empty()) add(tried, target.address.text());
+  }
+  return tried.empty() ? all : tried;
 }
 
 class Daemon {
@@ -107,6 +134,7 @@ class Daemon {
   sigset_t mask_before_{};
   rlimit files_before_{};
   std::string size_;
+  std::vector<network::Interface> interfaces_;  // that the job uses on this host
   std::string program_;
   std::vector<std::uint32_t> numbers_;
   Fields arguments_;
@@ -140,6 +168,10 @@ void Daemon::prepare(const Fields& message) {
     if (equals == std::string::npos) continue;
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
   }
+  const auto filter = network::interface_filter("");
+  auto used = filter ? filter->apply(network::running_interfaces()) : fail(filter.error());
+  if (!used) return refuse(used.error().message);
+  interfaces_ = *std::move(used);
   if (chdir(job->folder.c_str()) != 0) {
     return refuse("folder '" + job->folder + "': " + std::strerror(errno));
   }
@@ -159,7 +191,7 @@ void Daemon::prepare(const Fields& message) {
 }
 
 void Daemon::become(std::uint32_t number, int input, int output, int errors) {
-  setenv("ESPALIER_RANK", std::to_string(number).c_str(), 1);
+  if (size_ != kNewcomers) setenv("ESPALIER_RANK", std::to_string(number).c_str(), 1);
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
@@ -207,13 +239,23 @@ bool Daemon::fork_rank(std::uint32_t number) {
 }
 
 void Daemon::start(const Fields& message) {
-  if (message.size() != 2 || program_.empty() || !ranks_.empty()) return refuse("a wrong message");
+  if (message.size() < 3 || program_.empty() || !ranks_.empty()) return refuse("a wrong message");
   // What another launcher set for its own processes.
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) unsetenv(name);
-  setenv("ESPALIER_SIZE", size_.c_str(), 1);
-  setenv("ESPALIER_ADDRESS", message[1].c_str(), 1);
-  setenv("ESPALIER_SERVER", "launcher", 1);
-  setenv("ESPALIER_SECRET_FILE", ("/proc/self/fd/" + std::to_string(secret_)).c_str(), 1);
+  const std::string secret = "/proc/self/fd/" + std::to_string(secret_);
+  if (size_ == kNewcomers) {
+    for (const char* name : {"ESPALIER_RANK", "ESPALIER_SIZE", "ESPALIER_ADDRESS",
+                             "ESPALIER_SERVER", "ESPALIER_SECRET_FILE"}) {
+      unsetenv(name);
+    }
+    setenv("ESPALIER_JOIN", secret.c_str(), 1);
+  } else {
+    unsetenv("ESPALIER_JOIN");
+    setenv("ESPALIER_SIZE", size_.c_str(), 1);
+    setenv("ESPALIER_ADDRESS", addresses_for(message, interfaces_).c_str(), 1);
+    setenv("ESPALIER_SERVER", "launcher", 1);
+    setenv("ESPALIER_SECRET_FILE", secret.c_str(), 1);
+  }
   for (const std::uint32_t number : numbers_) {
     if (!fork_rank(number)) {
       return refuse("cannot start rank " + std::to_string(number) + ": " +

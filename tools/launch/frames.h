@@ -5,14 +5,16 @@
 //   launcher to daemon                      daemon to launcher
 //   job SIZE RANKS SECRET FOLDER IGNORED N ENV.. ARGUMENTS..
 //                                           hello VERSION CALLER
-//   go ADDRESS (HOST:PORT)                  ready | refused REASON
+//   go NETWORK ADDRESS.. (HOST:PORT)        ready | refused REASON
 //   signal NUMBER                           output RANK STREAM LINES
 //   input BYTES (none: end of input)        taken
 //   printed BYTES                           end RANK STATUS (negative: a signal)
 //   closed STREAM
 // `output` may hold a part of a line. `printed` says how much of it the launcher has printed, and
 // `closed` that the reader of a stream is gone. IGNORED: signals that the ranks ignore.
-// CALLER is the launcher's IP as ssh reports it, or empty. A closed pipe ends the other side.
+// CALLER is the launcher's IP as ssh reports it, or empty. NETWORK is the number of the network in
+// which the addresses are the launcher's (network::network_id()); 0: the ranks take all addresses
+// as they are. A closed pipe ends the other side.
 
 #include <cstdint>
 #include <optional>
@@ -37,11 +39,15 @@ inline constexpr std::size_t kMaxRest = 4u << 20;
 
 inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 
+// In place of a job's size: the processes join a job that runs. Their ranks are numbers of this
+// launcher only, and `go` has no address.
+inline constexpr const char* kNewcomers = "new";
+
 // The fields of a `job` message.
 struct Description {
-  std::string size;                  // ranks of the whole job
+  std::string size;                  // ranks of the whole job, or kNewcomers
   std::vector<std::uint32_t> ranks;  // of this host
-  std::string secret, folder;
+  std::string secret, folder;        // of kNewcomers: the job file in place of the secret
   std::vector<int> ignored_signals;
   Fields variables;  // NAME=VALUE
   Fields arguments;  // at least one: the program

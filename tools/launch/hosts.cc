@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <sstream>
-#include <string_view>
 
 #include "base/counted.h"
+#include "base/host_name.h"
 #include "base/one_line.h"
 #include "base/parse_number.h"
 #include "base/read_file.h"
@@ -27,17 +26,6 @@ std::optional<std::uint32_t> number_of(const std::string& text, std::uint32_t ma
   std::uint32_t number = 0;
   if (!parse_number(text, number) || number == 0 || number > max) return std::nullopt;
   return number;
-}
-
-// Names go to the remote shell's command: a leading '-' would be an option there.
-bool is_name(const std::string& name) {
-  const std::size_t at = name.find('@');
-  return !name.empty() && name.front() != '-' && at != 0 && at + 1 != name.size() &&
-         std::all_of(name.begin(), name.end(), [](unsigned char letter) {
-           return std::isalnum(letter) != 0 ||
-                  std::string_view(".-_:@%").find(static_cast<char>(letter)) !=
-                      std::string_view::npos;
-         });
 }
 
 bool is_ipv6(const std::string& text) {
@@ -70,7 +58,7 @@ Result<Host> read_host(const std::string& word) {
   } else if (rest.find(':') != std::string::npos && !is_ipv6(rest)) {
     return fail("malformed host '" + one_line(word) + "'; " + kForm);
   }
-  if (!is_name(host.name)) {
+  if (!is_host_name(host.name)) {
     return fail("malformed host name '" + one_line(host.name) +
                 "'; expected letters, digits and .-_:@%, or 'HOST:N'");
   }
@@ -126,7 +114,7 @@ Result<void> read_option(const std::string& word, LineOptions& options) {
   const std::string key = word.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
   if (key == "user" || key == "username") {
-    if (value.empty() || value.find('@') != std::string::npos || !is_name(value + "@x")) {
+    if (value.empty() || value.find('@') != std::string::npos || !is_host_name(value + "@x")) {
       return fail("malformed '" + one_line(word) + "'; expected 'user=NAME'");
     }
     if (!options.user.empty()) return fail(repeated(word, "user=NAME"));

@@ -16,10 +16,15 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "base/network/filter.h"
+#include "base/network/interfaces.h"
 #include "base/one_line.h"
 #include "base/process/open_files.h"
 #include "base/try.h"
 #include "base/version.h"
+#include "bootstrap/candidates.h"
+#include "bootstrap/first_word.h"
+#include "bootstrap/newcomers.h"
 #include "bootstrap/server.h"
 #include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
@@ -56,7 +61,9 @@ class Job {
   bool drain();
   Result<void> await(Connection::State state);
   Result<void> serve_rendezvous();
-  [[nodiscard]] std::string address_for(const Connection& connection) const;
+  [[nodiscard]] bootstrap::Candidates candidates_for(const Connection& connection) const;
+  [[nodiscard]] Fields addresses_for(const Connection& connection) const;
+  Result<void> write_job_file();
   void describe_job(Connection& connection);
   void wait_and_serve(int timeout_ms);
   void serve(Connection& connection);
@@ -79,12 +86,15 @@ class Job {
   const JobSignals signals_;
   cluster::Keeper keeper_;
   std::unique_ptr<bootstrap::Server> server_;
+  bootstrap::Candidates offer_;  // addresses of the server; none: `named_`
+  std::string named_;            // HOST:PORT of the server, the same for all hosts
   std::vector<Connection> connections_;
   std::vector<bool> ended_;
   std::string secret_;
   std::unique_ptr<Output> output_;
   bool is_closed_[2] = {};  // a stream of the launcher, as its daemons know
   bool is_abandoned_ = false;
+  std::string ticket_;                 // in the job file; empty: none is written
   int interrupted_by_ = 0;             // the first signal that ends the job
   std::vector<int> held_signals_;      // for the ranks, once they run
   std::uint64_t kill_ns_ = kNever;     // when the ranks that go on are killed
@@ -95,6 +105,8 @@ class Job {
 };
 
 void Job::end() {
+  if (!ticket_.empty()) bootstrap::remove_job_file(options_.job_file, ticket_);
+  ticket_.clear();
   end_daemons(connections_);
   keeper_.stop();
 }
@@ -107,6 +119,10 @@ void Job::describe_job(Connection& connection) {
     job.ranks.push_back(connection.host.first + i);
   }
   job.secret = secret_;
+  if (!options_.ticket.empty()) {
+    job.size = kNewcomers;
+    job.secret = options_.ticket + "\n";
+  }
   job.folder = std::filesystem::current_path(ignored).string();
   job.ignored_signals = signals_.ignored();
   job.variables = options_.variables;
@@ -323,8 +339,10 @@ void Job::wait_and_serve(int timeout_ms) {
 Result<void> Job::await(Connection::State state) {
   AwakeClock clock;
   const std::uint64_t until = clock.now() + options_.deadline_ms * kNsPerMs;
+  bootstrap::FirstWord word;
   while (true) {
     bool all = true;
+    std::string silent;
     for (Connection& connection : connections_) {
       if (!connection.refusal.empty()) return fail(connection.where() + ": " + connection.refusal);
       if (connection.state == Connection::State::kOver) {
@@ -335,12 +353,14 @@ Result<void> Job::await(Connection::State state) {
       }
       if (connection.state == state) continue;
       all = false;
+      silent += (silent.empty() ? "" : ", ") + connection.where();
       if (clock.now() < until) continue;
       return fail(connection.where() + " cannot be reached: no answer within " +
                   std::to_string(options_.deadline_ms / 1000) + " s");
     }
     if (interrupted_by_ != 0) return fail("interrupted");
     if (all) return {};
+    if (word.is_due()) say("waiting for " + silent + ": no answer yet through the remote shell");
     wait_and_serve(100);
   }
 }
@@ -349,33 +369,89 @@ Result<void> Job::await(Connection::State state) {
 Result<void> Job::serve_rendezvous() {
   bool is_here = true;
   for (const Connection& connection : connections_) is_here &= connection.host.is_here;
-  std::string host = is_here ? "127.0.0.1" : "0.0.0.0";
-  if (!options_.address.empty()) host = options_.address;
-  ESPALIER_TRY(allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + options_.ranks,
+  // As many newcomers find room as there are ranks.
+  const std::uint64_t processes = (options_.job_file.empty() ? 1 : 2) * options_.ranks;
+  ESPALIER_TRY(allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + processes,
                                 "the connections of " + counted(options_.ranks, "rank")));
-  ESPALIER_TRY_TO(server_, bootstrap::Server::start(host + ":0", options_.ranks,
-                                                    bootstrap::secret_of(secret_)));
+  ESPALIER_TRY_TO(const auto ports, network::port_range(options_.ports));
+  ESPALIER_TRY_TO(const auto filter, network::interface_filter(options_.interfaces));
+  ESPALIER_TRY_TO(const auto interfaces, filter.apply(network::running_interfaces()));
+  const auto serve_at = [&](const std::string& host) {
+    return bootstrap::Server::start(network::join(host, 0), options_.ranks,
+                                    bootstrap::secret_of(secret_), nullptr, ports);
+  };
+  const std::string host = !options_.address.empty() ? options_.address
+                           : is_here                 ? "127.0.0.1"
+                                                     : "::";
+  auto server = serve_at(host);
+  if (!server && host == "::") server = serve_at("0.0.0.0");  // IPv6 is off
+  if (!server) return fail(server.error());
+  server_ = *std::move(server);
+  ESPALIER_TRY_TO(const auto at, network::split(server_->address()));
+  const auto address = network::parse_ip(host);
+  if (address && address->is_wildcard()) {
+    offer_ = bootstrap::own_candidates(interfaces, at.port);
+    // Each host would try each link-local address by each of its interfaces.
+    const auto is_wide = [](const network::Address& each) {
+      return !each.is_loopback() && !each.needs_scope();
+    };
+    if (std::any_of(offer_.addresses.begin(), offer_.addresses.end(), is_wide)) {
+      std::erase_if(offer_.addresses,
+                    [](const network::Address& each) { return each.needs_scope(); });
+    }
+  } else if (address && address->needs_scope()) {
+    offer_ = {network::network_id(), {address->with_port(at.port)}};
+  } else {  // each host finds a name's address by itself
+    named_ = network::join(address ? address->host() : host, at.port);
+  }
   return {};
 }
 
-// Where the processes of a host reach the rendezvous: at --address, or at the IP from which their
-// daemon was called. Processes on this host must be reached by the others, hence the same IP for
-// all if one host was called from the loopback interface, or without ssh.
-std::string Job::address_for(const Connection& connection) const {
-  const std::string& bound = server_->address();
-  if (!bound.starts_with("0.0.0.0:")) return bound;
-  const auto is_outside = [](const std::string& ip) {
-    return !ip.empty() && !ip.starts_with("127.");
+// Newcomers reach the rendezvous as the last host does.
+Result<void> Job::write_job_file() {
+  if (options_.job_file.empty()) return {};
+  std::string ticket = bootstrap::job_ticket({.address = named_,
+                                              .candidates = candidates_for(connections_.back()),
+                                              .secret = bootstrap::secret_of(secret_)});
+  ESPALIER_TRY(bootstrap::write_job_file(options_.job_file, ticket));
+  ticket_ = std::move(ticket);
+  return {};
+}
+
+// Where the processes of a host reach the rendezvous: at --address, or at all addresses of this
+// host. The first is the one from which their daemon was called: an interface that leads to the
+// host. Processes on this host begin with the same one as the others, which must reach them.
+bootstrap::Candidates Job::candidates_for(const Connection& connection) const {
+  bootstrap::Candidates offer = offer_;
+  const auto prefer = [&offer](const std::string& caller) {
+    const auto ip = network::parse_ip(caller);
+    if (!ip || ip->is_loopback() || offer.addresses.empty()) return false;
+    network::Address called = ip->with_port(offer.addresses.front().port);
+    called.scope = 0;
+    const auto known = std::find_if(offer.addresses.begin(), offer.addresses.end(),
+                                    [&called](network::Address each) {
+                                      each.scope = 0;
+                                      return each == called;
+                                    });
+    if (known != offer.addresses.end()) offer.addresses.erase(known);
+    offer.addresses.insert(offer.addresses.begin(), called);
+    return true;
   };
-  std::string host = connection.caller;
-  bool are_all_loopback = true;
-  for (const Connection& other : connections_) {
-    are_all_loopback &= other.caller.starts_with("127.");
-    if (!is_outside(host) && is_outside(other.caller)) host = other.caller;
+  for (std::size_t i = 0; !prefer(connection.caller) && i < connections_.size(); ++i) {
+    if (prefer(connections_[i].caller)) break;
   }
-  if (are_all_loopback) host = "127.0.0.1";
-  if (host.empty()) host = bootstrap::own_ip();
-  return host + bound.substr(bound.rfind(':'));
+  return offer;
+}
+
+Fields Job::addresses_for(const Connection& connection) const {
+  if (!named_.empty()) return {"0", named_};
+  const bootstrap::Candidates offer = candidates_for(connection);
+  Fields fields{std::to_string(offer.network)};
+  for (network::Address each : offer.addresses) {
+    each.scope = 0;  // a number of this host's own
+    fields.push_back(each.text());
+  }
+  return fields;
 }
 
 Result<void> Job::start() {
@@ -392,24 +468,28 @@ Result<void> Job::start() {
   for (Connection& connection : connections_) {
     ESPALIER_TRY(connection.start(how));
   }
-  output_ = std::make_unique<Output>();  // its threads come after the forks
+  output_ = std::make_unique<Output>(
+      options_.ticket.empty() ? "" : "new ");  // its threads come after the forks
   ESPALIER_TRY(await(Connection::State::kHello));
   for (Connection& connection : connections_) describe_job(connection);
   ESPALIER_TRY(await(Connection::State::kReady));
-  return serve_rendezvous();
+  if (!options_.ticket.empty()) return {};
+  ESPALIER_TRY(serve_rendezvous());
+  return write_job_file();
 }
 
 // Signals that arrive from now on follow this message to each daemon.
 void Job::go() {
   living_ = options_.ranks;
   for (Connection& connection : connections_) {
-    const std::string address = address_for(connection);
+    Fields go = server_ == nullptr ? Fields{"0", ""} : addresses_for(connection);
+    go.insert(go.begin(), "go");
     connection.state = Connection::State::kRunning;
-    connection.send({"go", address});
+    connection.send(go);
     if (!options_.verbose) continue;
     say(connection.where() + ": ranks " + std::to_string(connection.host.first) + " to " +
-        std::to_string(connection.host.first + connection.host.count - 1) + "; rendezvous at " +
-        address);
+        std::to_string(connection.host.first + connection.host.count - 1) +
+        (server_ == nullptr ? " of the newcomers" : "; rendezvous at " + go[2]));
   }
   for (const int number : held_signals_) end_all(number);
   takes_input_ = true;

@@ -12,10 +12,14 @@
 namespace espalier::launch {
 
 struct JobOptions {
-  std::vector<Host> hosts;             // placed; one without a name: this host, without a shell
-  std::uint32_t ranks = 1;             // of the whole job
-  std::string remote_shell;            // words for sh; the host's name and a command follow them
-  std::string address;                 // of this host, for the rendezvous; empty: found
+  std::vector<Host> hosts;   // placed; one without a name: this host, without a shell
+  std::uint32_t ranks = 1;   // of the whole job
+  std::string remote_shell;  // words for sh; the host's name and a command follow them
+  std::string address;       // of this host, for the rendezvous; empty: all that serve
+  std::string interfaces;    // that the launcher offers; empty: as ESPALIER_INTERFACE says
+  std::string ports;         // of the rendezvous; empty: as ESPALIER_PORTS says
+  std::string job_file;      // written while the job runs; empty: none
+  std::string ticket;        // of a running job that the processes join; empty: none
   std::vector<std::string> variables;  // NAME=VALUE, for the processes
   std::vector<std::string> arguments;  // the program and its arguments
   std::uint32_t deadline_ms = 30'000;  // for each host's answer before the start

@@ -92,7 +92,7 @@ std::string LinePrinter::lines(std::int64_t rank, int stream, const std::string&
   }
   rank_ = rank;
   stream_ = stream;
-  const std::string prefix = rank == kLauncher ? "" : "[" + std::to_string(rank) + "] ";
+  const std::string prefix = rank == kLauncher ? "" : "[" + name_ + std::to_string(rank) + "] ";
   for (std::size_t begin = 0; begin < bytes.size();) {
     const char letter = bytes[begin];
     if (at_ == At::kLineStart || (at_ == At::kAfterReturn && letter != '\n' && letter != '\r')) {
@@ -108,7 +108,7 @@ std::string LinePrinter::lines(std::int64_t rank, int stream, const std::string&
   return text;
 }
 
-Output::Output() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Output::Output(const std::string& name) : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   // One writer for one file, so that its lines keep their order.
   const std::size_t count = are_same_file(STDOUT_FILENO, STDERR_FILENO) ? 1 : 2;
   for (std::size_t i = 0; i < count; ++i) {
@@ -119,7 +119,7 @@ Output::Output() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     std::thread([writer] { writer->run(); }).detach();
     writers_.push_back(std::move(writer));
   }
-  printers_.resize(count);
+  printers_.resize(count, LinePrinter(name));
 }
 
 Output::~Output() {

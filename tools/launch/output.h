@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace espalier::launch {
@@ -13,12 +14,15 @@ namespace espalier::launch {
 class LinePrinter {
  public:
   static constexpr std::int64_t kLauncher = -1;  // a source whose lines have no prefix
+  // `name`: precedes the rank: "new " for [new 3].
+  explicit LinePrinter(std::string name = {}) : name_(std::move(name)) {}
   // Returns the text to print for `bytes` of the source. If another source's line is incomplete,
   // it is ended first. After a carriage return the rank is printed again.
   [[nodiscard]] std::string lines(std::int64_t rank, int stream, const std::string& bytes);
 
  private:
   enum class At { kLineStart, kAfterReturn, kMiddle };
+  std::string name_;
   At at_ = At::kLineStart;
   std::int64_t rank_ = kLauncher;  // the source of the incomplete line
   int stream_ = 0;
@@ -28,7 +32,8 @@ class LinePrinter {
 class Output {
  public:
   enum Stream { kStdout = 1, kStderr = 2 };
-  Output();
+  // `name`: as of LinePrinter.
+  explicit Output(const std::string& name);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
   ~Output();  // does not wait for the threads

@@ -39,6 +39,7 @@ class MemoryEndpoint final : public FixedLinks, public AddedLinks {
   [[nodiscard]] std::uint64_t rejected_words() const override { return 0; }
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
   void forget(std::span<const Region> /*regions*/) override {}
+  void wake() override { endpoint_.wake(); }
   [[nodiscard]] Endpoint& endpoint() override { return endpoint_; }
   // Moves what can be moved, without waiting. Returns whether there may be something to poll.
   [[nodiscard]] bool look() { return endpoint_.look(); }

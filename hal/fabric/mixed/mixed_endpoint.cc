@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "espalier/internal/base/little_endian.h"
+#include "hal/fabric/address.h"
 #include "hal/fabric/ofi/lanes/libfabric_endpoint.h"
 #include "hal/fabric/provider_list.h"
 #include "hal/fabric/random.h"
@@ -23,13 +23,6 @@ namespace {
 
 constexpr std::uint64_t kMaxFabricWaitNs = 1'000'000;
 constexpr std::uint64_t kYieldNs = 10'000;  // Shorter sleeps are not worth their system calls.
-
-// The fixed part of an address; the memory's address follows, then the fabric's.
-struct MixedHead {
-  Little<std::uint32_t> magic = 0x31585045;  // "EPX1"
-  Little<std::uint32_t> memory_bytes = 0;
-  HostName host = {};
-};
 
 // The successive nodes that each host has; 1: not all have the same number, or not in succession.
 std::uint32_t successive_nodes(const std::vector<HostName>& hosts) {
@@ -261,6 +254,11 @@ bool MixedEndpoint::poll(Completion& completion) {
 
 void MixedEndpoint::release() {
   for (const Part part : kParts) of(part).release();
+}
+
+void MixedEndpoint::wake() {
+  if (memory_ != nullptr) memory_->wake();
+  if (fabric_ != nullptr) fabric_->wake();
 }
 
 void MixedEndpoint::wait(std::uint64_t until) {

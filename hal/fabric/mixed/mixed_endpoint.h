@@ -30,6 +30,10 @@ class MixedEndpoint final : public AddedLinks, private Endpoint {
   [[nodiscard]] std::string address() const override { return address_; }
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
   [[nodiscard]] std::uint32_t nodes_per_host() const override { return nodes_per_host_; }
+  void note_end_of(std::uint32_t node) override {
+    AddedLinks* const its = node < parts_.size() ? owner(parts_[node]) : nullptr;
+    if (its != nullptr) its->note_end_of(node);
+  }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   [[nodiscard]] std::string lacked() const override {
@@ -39,6 +43,7 @@ class MixedEndpoint final : public AddedLinks, private Endpoint {
   [[nodiscard]] std::uint64_t rejected_words() const override;
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
   void forget(std::span<const Region> regions) override;
+  void wake() override;
   // Once the addresses are given and all lead to one kind of peer, the endpoint of that kind.
   [[nodiscard]] Endpoint& endpoint() override;
 

@@ -1,7 +1,9 @@
 #include "hal/fabric/ofi/domain.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -41,6 +43,8 @@ std::uint64_t random_key(std::size_t size) {
 
 espalier::Result<void> Domain::open(const std::string& provider, const std::string& local_address,
                                     const Capacity& capacity) {
+  first_socket_ = capacity.first_socket;
+  last_socket_ = capacity.last_socket;
   auto opened = open_all(provider, local_address, capacity);
   if (opened) return opened;
   const std::string where = local_address.empty() ? "" : " at address " + local_address;
@@ -91,7 +95,7 @@ espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& cap
   if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
     return fail(reason("fi_av_open", code));
   }
-  if (const int code = open_endpoint(port); code != 0) return fail(reason("fi_endpoint", code));
+  if (auto opened = open_at_socket(port); !opened) return opened;
   if (const int code = read_name(port); code != 0) return fail(reason("fi_getname", code));
   return {};
 }
@@ -135,8 +139,44 @@ bool Domain::insert_socket(const std::string& address, std::uint32_t number, Tar
   if constexpr (!kIsLittleEndian) std::swap(name[0], name[1]);
   name[2] = static_cast<char>(number >> 8);
   name[3] = static_cast<char>(number);
+  set_scope(name, address.size());
   const LibfabricCall mark;
   return fi_av_insert(ports_[target.port].addresses, name, 1, &target.peer, 0, nullptr) == 1;
+}
+
+bool Domain::has_ip() const {
+  const std::uint32_t format = info_->addr_format;
+  return format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+}
+
+espalier::Result<void> Domain::open_at_socket(std::uint32_t port) {
+  if (first_socket_ == 0 || !has_ip() || info_->src_addr == nullptr) {
+    const int code = open_endpoint(port);
+    return code == 0 ? espalier::Result<void>() : fail(reason("fi_endpoint", code));
+  }
+  auto* const number = static_cast<std::uint8_t*>(info_->src_addr) + 2;
+  int code = 0;
+  for (std::uint32_t socket = first_socket_; socket <= last_socket_; ++socket) {
+    number[0] = static_cast<std::uint8_t>(socket >> 8);
+    number[1] = static_cast<std::uint8_t>(socket);
+    code = open_endpoint(port);
+    number[0] = number[1] = 0;
+    if (code == 0) return {};
+    if (ports_[port].endpoint != nullptr) fi_close(&ports_[port].endpoint->fid);
+    ports_[port].endpoint = nullptr;
+    if (code != -FI_EADDRINUSE && code != -FI_EACCES) return fail(reason("fi_endpoint", code));
+  }
+  return fail("no port of " + std::to_string(first_socket_) + "-" + std::to_string(last_socket_) +
+              " is free; expected a wider range of ports (ESPALIER_PORTS)");
+}
+
+void Domain::set_scope(char* name, std::size_t size) const {
+  sockaddr_in6 ip;
+  if (size != sizeof ip || info_->src_addrlen != sizeof ip) return;
+  std::memcpy(&ip, name, sizeof ip);
+  if (ip.sin6_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&ip.sin6_addr)) return;
+  ip.sin6_scope_id = static_cast<const sockaddr_in6*>(info_->src_addr)->sin6_scope_id;
+  std::memcpy(name, &ip, sizeof ip);
 }
 
 int Domain::open_endpoint(std::uint32_t port) {
@@ -166,10 +206,7 @@ int Domain::read_name(std::uint32_t port) {
 
 std::string Domain::converted(std::string name) const {
   if constexpr (!kIsLittleEndian) {
-    const std::uint32_t format = info_->addr_format;
-    const bool is_socket =
-        format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
-    if (is_socket && name.size() >= 2) std::swap(name[0], name[1]);
+    if (has_ip() && name.size() >= 2) std::swap(name[0], name[1]);
   }
   return name;
 }
@@ -250,7 +287,8 @@ void Domain::close() {
 }
 
 espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
-  const std::string name = converted(address);
+  std::string name = converted(address);
+  set_scope(name.data(), name.size());
   ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
   const LibfabricCall mark;
   const int inserted =

@@ -41,6 +41,8 @@ class Domain {
     std::size_t ports = 1;
     std::size_t peers = 0;        // per port
     std::size_t completions = 0;  // outstanding, per port
+    // Numbers of the sockets at which ports may listen, where the provider has IP; 0: any.
+    std::uint16_t first_socket = 0, last_socket = 0;
   };
   // Opens everything and enables the ports.
   [[nodiscard]] espalier::Result<void> open(const std::string& provider,
@@ -135,11 +137,16 @@ class Domain {
   [[nodiscard]] bool has_queue_wake() const;
   [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
+  // The same at a socket of the numbers allowed.
+  [[nodiscard]] espalier::Result<void> open_at_socket(std::uint32_t port);
+  [[nodiscard]] bool has_ip() const;
   void end_registration(Registration& registration);
   [[nodiscard]] int read_name(std::uint32_t port);
   // Converts a name to how it travels, or back: a socket address begins with its family, which
   // libfabric has in the order of this machine, and others expect to be little-endian.
   [[nodiscard]] std::string converted(std::string name) const;
+  // Gives a link-local address this end's scope: scopes are numbers of each host's interfaces.
+  void set_scope(char* name, std::size_t size) const;
   [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size) const;
   // Makes `call`, which takes the endpoint to write from and returns libfabric's code.
   template <typename Call>
@@ -153,6 +160,7 @@ class Domain {
   std::vector<Port> ports_;
   std::vector<LocalMemory> local_;  // only if registers_local_memory()
   std::string provider_;
+  std::uint16_t first_socket_ = 0, last_socket_ = 0;
   std::uint64_t inject_bytes_ = 0;
   int wake_ = -1;  // readable when the domain has something to progress; -1: not available
 };

@@ -197,8 +197,9 @@ std::string provider_names() {
 // Finds out why no candidate serves.
 std::string reason(const std::string& name, const std::string& address) {
   std::array<std::uint8_t, sizeof(in6_addr)> bytes;
-  if (!address.empty() && inet_pton(AF_INET, address.c_str(), bytes.data()) != 1 &&
-      inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) {
+  const std::string number = address.substr(0, address.find('%'));
+  if (!address.empty() && inet_pton(AF_INET, number.c_str(), bytes.data()) != 1 &&
+      inet_pton(AF_INET6, number.c_str(), bytes.data()) != 1) {
     return "this is not an IP address";
   }
   const Info hints = hints_for(name);

@@ -182,6 +182,10 @@ void HostEndpoint::wait(std::uint64_t until) {
   std::uint64_t waited = 0;
   std::uint32_t yields = 0;
   while (!look()) {
+    if (is_woken_.load(std::memory_order_relaxed)) {
+      is_woken_.store(false, std::memory_order_relaxed);
+      return;
+    }
     waited = now() - start;
     if (start + waited >= until) return;
     if (waited < spin_ns) {
@@ -201,6 +205,14 @@ void HostEndpoint::wait(std::uint64_t until) {
   }
 }
 
+void HostEndpoint::wake() {
+  is_woken_.store(true, std::memory_order_relaxed);
+  SegmentHead& head = segment_.head();
+  // Either the other thread sees is_woken_ before it sleeps, or it has the bell of before.
+  head.bell.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(head.bell);
+}
+
 // Returns whether there was something before it slept.
 bool HostEndpoint::sleep(std::uint64_t until) {
   SegmentHead& head = segment_.head();
@@ -209,7 +221,8 @@ bool HostEndpoint::sleep(std::uint64_t until) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint64_t time = now();
   const bool found = look();
-  if (!found && time < until) futex_wait(head.bell, bell, std::min(until - time, kMaxSleepNs));
+  if (!found && !is_woken_.load(std::memory_order_relaxed) && time < until)
+    futex_wait(head.bell, bell, std::min(until - time, kMaxSleepNs));
   head.sleeping.store(0, std::memory_order_relaxed);
   return found;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The memory endpoint of a process: its segment, the blocks of its peers, and its waits. Host only.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -49,6 +50,8 @@ class HostEndpoint final : public MemEndpoint {
   // Looks for a while, then yields the core between looks, then sleeps until a peer has something.
   // Peers wake only those that sleep.
   void wait(std::uint64_t until) override;
+  // Ends the wait() of another thread, or its next one. Any thread may call it.
+  void wake();
   [[nodiscard]] std::uint64_t now() override;
 
  private:
@@ -66,9 +69,10 @@ class HostEndpoint final : public MemEndpoint {
   Segment segment_;
   const SharedMemory* memory_ = nullptr;  // of this process; null: none
   std::vector<MemLink> links_;
-  std::vector<RemoteBlock> remotes_;  // by link
-  std::uint32_t greeted_ = 0;         // greetings that were taken
-  std::uint64_t spin_ns_ = 1'000;     // how long wait() spins before it yields
+  std::vector<RemoteBlock> remotes_;    // by link
+  std::atomic<bool> is_woken_ = false;  // by wake(), since the last wait()
+  std::uint32_t greeted_ = 0;           // greetings that were taken
+  std::uint64_t spin_ns_ = 1'000;       // how long wait() spins before it yields
 };
 
 }  // namespace espalier::mem

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <ctime>
 
+#include "base/network/address.h"
 #include "hal/serial/host/open_carriers.h"
 
 namespace espalier {
@@ -40,16 +41,16 @@ constexpr const char* kForms =
     return open_unix(first, second, own, other);
   }
   if (kind == "udp" && split(rest, ',', first, second)) {
-    std::uint32_t local = 0, remote = 0;
-    std::string host, port;
+    std::uint32_t local = 0;
     if (!number(first, 65535, local)) {
       return fail("the local port is '" + first + "'; expected a number up to 65535");
     }
-    if (!split(second, ':', host, port) || !number(port, 65535, remote) || remote == 0) {
+    const auto remote = network::split(second);
+    if (!remote || remote->port == 0) {
       return fail("the other end is '" + second +
-                  "'; expected HOST:PORT with a port from 1 to 65535");
+                  "'; expected HOST:PORT with a port from 1 to 65535, as in [::1]:4000");
     }
-    return open_udp(static_cast<std::uint16_t>(local), host, port);
+    return open_udp(static_cast<std::uint16_t>(local), second);
   }
   if (kind == "tty" && split(rest, ',', first, second)) {
     std::uint32_t baud = 0;

@@ -28,8 +28,8 @@ class HostCarrier : public Carrier {
 //                         -netdev dgram,id=N,local.type=unix,local.path=REMOTE,
 //                         remote.type=unix,remote.path=LOCAL. Binds LOCAL and replaces a socket
 //                         left there; REMOTE may appear and disappear.
-//   udp:LOCALPORT,HOST:PORT  frames as UDP datagrams; HOST is a name or an IPv4 address. LOCALPORT
-//                         0: any port.
+//   udp:LOCALPORT,HOST:PORT  frames as UDP datagrams; HOST is a name or an IP, an IPv6
+//                         one in brackets. LOCALPORT 0: any port.
 //   tty:PATH,BAUD         a byte stream over a serial device, 8 bits, no parity, no flow control
 //   stream:PATH           a byte stream over a unix socket: listens at PATH. The device connects
 //                         (qemu: -serial unix:PATH), one at a time, and may leave and reconnect.

@@ -125,17 +125,25 @@ TEST_F(HostCarriers, ReplacesASocketThatWasLeftButNoFile) {
   unlink(at("host").c_str());
 }
 
+// Two carriers with the local ports `a` and `b`.
+void exchange_over_udp(const std::string& a, const std::string& b, const std::string& host) {
+  const auto left = or_throw(open_carrier("udp:" + a + "," + host + ":" + b));
+  const Frame lost = frame_of(100, 1);
+  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk);
+  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk) << "the error belongs to an earlier frame";
+  const auto right = or_throw(open_carrier("udp:" + b + "," + host + ":" + a));
+  exchange(*left, *right);
+  exchange(*right, *left);
+}
+
 TEST_F(HostCarriers, Udp) {
   const std::string a = std::to_string(free_port(SOCK_DGRAM));
   std::string b = a;
   while (b == a) b = std::to_string(free_port(SOCK_DGRAM));
-  const auto left = or_throw(open_carrier("udp:" + a + ",127.0.0.1:" + b));
-  const Frame lost = frame_of(100, 1);
-  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk);
-  EXPECT_EQ(left->send(lost.data(), 100), Status::kOk) << "the error belongs to an earlier frame";
-  const auto right = or_throw(open_carrier("udp:" + b + ",127.0.0.1:" + a));
-  exchange(*left, *right);
-  exchange(*right, *left);
+  for (const std::string host : {"127.0.0.1", "[::1]"}) {
+    SCOPED_TRACE(host);
+    exchange_over_udp(a, b, host);
+  }
 }
 
 // The device's end of a stream.
@@ -223,9 +231,11 @@ TEST_F(HostCarriers, ReportsErrorsInOneLine) {
       {"udp:70000,localhost:1", "the local port is '70000'; expected a number up to 65535"},
       {"udp:1x,localhost:1", "the local port is '1x'; expected a number up to 65535"},
       {"udp:0,localhost",
-       "the other end is 'localhost'; expected HOST:PORT with a port from 1 to 65535"},
+       "the other end is 'localhost'; expected HOST:PORT with a port from 1 to 65535, as in "
+       "[::1]:4000"},
       {"udp:0,localhost:0",
-       "the other end is 'localhost:0'; expected HOST:PORT with a port from 1 to 65535"},
+       "the other end is 'localhost:0'; expected HOST:PORT with a port from 1 to 65535, as in "
+       "[::1]:4000"},
       {"tty:/dev/null,fast", "the baud rate is 'fast'; expected a number"},
       {"tty:/dev/null,9600",
        "cannot use '/dev/null' as a serial device: Inappropriate ioctl for device"},

@@ -1,11 +1,11 @@
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "base/network/address.h"
+#include "base/try.h"
 #include "hal/serial/host/open_carriers.h"
 #include "hal/serial/host/sockets.h"
 
@@ -104,28 +104,19 @@ Result<std::unique_ptr<HostCarrier>> open_unix(const std::string& local, const s
   return std::make_unique<UnixCarrier>(std::move(fd), local, *address, own, other);
 }
 
-Result<std::unique_ptr<HostCarrier>> open_udp(std::uint16_t local_port, const std::string& host,
-                                              const std::string& port) {
-  addrinfo hints = {};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const int failed = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  if (failed != 0) {
-    return fail("cannot resolve host '" + host + "': " + gai_strerror(failed));
-  }
-  sockaddr_in remote;
-  std::memcpy(&remote, found->ai_addr, sizeof remote);
-  freeaddrinfo(found);
-  sockaddr_in local = {};
-  local.sin_family = AF_INET;
-  local.sin_port = htons(local_port);
-  Descriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd || bind(fd.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local) != 0) {
+Result<std::unique_ptr<HostCarrier>> open_udp(std::uint16_t local_port, const std::string& remote) {
+  ESPALIER_TRY_TO(const std::vector<network::Address> found, network::resolve(remote));
+  const network::Address& other = found.front();
+  const network::Address own = network::wildcard(other.is_v6).with_port(local_port);
+  sockaddr_storage address;
+  socklen_t size = own.to_socket(address);
+  Descriptor fd(socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd || bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
     return fail("cannot bind UDP port " + std::to_string(local_port) + ": " + reason());
   }
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote), sizeof remote) != 0) {
-    return fail("cannot connect to host '" + host + "': " + reason());
+  size = other.to_socket(address);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    return fail("cannot connect to " + other.text() + ": " + reason());
   }
   return std::make_unique<UdpCarrier>(std::move(fd));
 }

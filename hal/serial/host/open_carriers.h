@@ -20,8 +20,8 @@ namespace espalier {
                                                              const std::string& remote,
                                                              const EthernetAddress& own,
                                                              const EthernetAddress& other);
+// `remote`: HOST:PORT, of either family; an IPv6 address has brackets.
 [[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_udp(std::uint16_t local_port,
-                                                            const std::string& host,
-                                                            const std::string& port);
+                                                            const std::string& remote);
 
 }  // namespace espalier

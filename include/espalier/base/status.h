@@ -57,11 +57,13 @@ enum class Status : std::uint8_t {
   kNothingToBoot = 27,  // Both slots were refused; the boot report gives the reason for each.
   kOlderRelease = 28,   // Install: the image's release is below that of the running image, which
                         // boot would always prefer.
+
+  kCancelled = 29,  // A program ended its collectives early (Communicator::cancel). Ended.
 };
 
 // Whether `status` is a failure code. Accepts any byte, such as one received from a peer.
 [[nodiscard]] constexpr bool is_failure(Status status) {
-  return status > Status::kTryAgain && status <= Status::kOlderRelease;
+  return status > Status::kTryAgain && status <= Status::kCancelled;
 }
 
 // Returns a short lower-case English name for messages, e.g. "dead link". Never null.

@@ -4,7 +4,8 @@
 //
 // One interface for all launchers; docs/cluster.md has their command lines. join() finds the
 // launcher, in this order unless the options name one:
-//  0. ESPALIER_RANK is set: the environment, as in 3.
+//  0. ESPALIER_JOIN is set: the job file that it names, of a job that runs.
+//     Otherwise ESPALIER_RANK is set: the environment, as in 3.
 //  1. PMIx: mpirun of Open MPI, srun --mpi=pmix. Its client library is loaded only then.
 //  2. PMI-1: mpiexec of MPICH, srun --mpi=pmi2.
 //  3. The environment: ESPALIER_RANK, ESPALIER_SIZE and ESPALIER_ADDRESS (HOST:PORT), or the names
@@ -33,6 +34,7 @@ enum class Method : std::uint8_t {
   kFile,         // a file in a folder that all hosts share
   kTable,        // a table of addresses from the caller, for boards without a launcher
   kAlone,        // a job of one process
+  kNewcomer,     // a job that runs, through its job file, once its processes call accept()
 };
 
 // Random bytes that all processes of a job share and no other process knows.
@@ -52,22 +54,39 @@ struct Options {
   std::vector<std::string> table = {};
   std::int64_t rank = -1;
   std::int64_t size = -1;
+  // Interfaces and subnets that the job uses, "eth0,10.0.0.0/8,!docker0". Empty: what
+  // ESPALIER_INTERFACE says, otherwise all. docs/cluster.md has the rules.
+  std::string interfaces = {};
+  // Ports at which this process listens, "40000-40100". Empty: what ESPALIER_PORTS says, otherwise
+  // the system chooses.
+  std::string ports = {};
   // kEnvironment, kTable: file of mode 0600 with the job secret, at least 32 bytes. Empty: the
   // file that ESPALIER_SECRET_FILE names, otherwise none.
   std::string secret_file = {};
+  // The job file, of mode 0600, through which processes join the job while it runs. kNewcomer: the
+  // file to join by; empty: the file that ESPALIER_JOIN names. Otherwise rank 0 writes the file
+  // and removes it when its membership ends; empty: the file that ESPALIER_JOB_FILE names, if any.
+  std::string job_file = {};
 };
 
 // The processes of a job that survived: their former ranks, ascending. This process is among them.
 struct Survivors {
   std::vector<std::uint32_t> ranks = {};
-  std::uint32_t generation = 0;  // 1 after the first rejoin
+  std::uint32_t generation = 0;  // above all those before; 1 after the first rejoin
+};
+
+// The processes that take part in a job after accept(), ascending; this process is among them.
+// Newcomers have the lowest numbers that were free, first those of processes that ended.
+struct Accepted {
+  std::vector<std::uint32_t> ranks = {};
+  std::uint32_t generation = 0;  // above all those before
 };
 
 // One process's membership in a job. Used by one thread at a time.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
-  // Returns the rank of this process.
+  // Returns the rank of this process. A newcomer has none before accept() has returned.
   [[nodiscard]] virtual std::uint32_t rank() const = 0;
   // Returns the number of processes that the job was started with.
   [[nodiscard]] virtual std::uint32_t size() const = 0;
@@ -76,8 +95,9 @@ class Bootstrap {
   [[nodiscard]] virtual bool is_secret() const = 0;  // whether secret() is known to this job only
   // Returns the job secret; zeros unless is_secret().
   [[nodiscard]] virtual const JobSecret& secret() const = 0;
-  // An address of this host that the other processes can reach, to bind fabric endpoints to:
-  // 127.0.0.1 if all processes share this host.
+  // The address of this host by which this process reached the others' server; 127.0.0.1 if all
+  // processes share this host. The processes agree on the addresses of endpoints, and take it if
+  // they share no subnet.
   [[nodiscard]] virtual const std::string& local_address() const = 0;
 
   // Publishes a value of this process; binary, at most 64 KiB. Visible to others after fence().
@@ -94,6 +114,24 @@ class Bootstrap {
   // Afterwards fence() waits for the survivors only; ranks keep their former numbers here.
   // Errors: a launcher without this service (PMIx, PMI-1, file); a deadline.
   [[nodiscard]] virtual Result<Survivors> rejoin() = 0;
+
+  // Takes newcomers into the job. These three have defaults: such a membership has no newcomers.
+  // Whether this process has joined through a job file, and complete() has not accepted it yet.
+  [[nodiscard]] virtual bool is_newcomer() const { return false; }
+  // Agrees with the other members on the newcomers: all that wait, once there are `least`. Every
+  // member must call it with the same `least`. A newcomer's waits until the members call theirs,
+  // and `least` and `time` have no effect. All must call complete() afterwards.
+  // `time`: for the newcomers, once all members wait.
+  // Errors, the same on all members: too few newcomers; a member that ended, or does not call it
+  // before the deadline. Nothing has changed then.
+  [[nodiscard]] virtual Result<Accepted> accept(std::uint32_t least,
+                                                std::chrono::milliseconds time);
+  // Agrees on whether all of them are connected. `failure`: one line why this process is not;
+  // empty: it is. Errors, the same on all: the first failure. The job has the processes that it had
+  // before then, and the newcomers may call accept() again.
+  // With generation 0 and a failure: this process will not call accept(), whose next call, or the
+  // one that waits, fails on all with the failure.
+  [[nodiscard]] virtual Result<void> complete(const Accepted& accepted, const std::string& failure);
 };
 
 // Joins the job. Errors, one line each: a variable that is missing, malformed or contradicts

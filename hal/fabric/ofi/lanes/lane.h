@@ -161,6 +161,7 @@ struct Lane {
   bool is_open = false;         // the peer's number of the lane is known, so writes may begin
   bool hello_received = false;  // or a greeting
   bool goodbye_received = false;
+  bool has_ended = false;  // the peer's process, as note_end_of() says
   bool down = false;
   bool down_reported = false;
   std::uint32_t refusals = 0;  // consecutive refusals by libfabric

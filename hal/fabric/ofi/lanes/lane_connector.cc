@@ -86,6 +86,11 @@ Result<void> LaneConnector::set_addresses(std::vector<std::string> addresses) {
   return {};
 }
 
+std::string LaneConnector::port_name_of(std::uint32_t node) const {
+  const bool is_known = node < addresses_.size() && addresses_[node].size() > sizeof(AddressHead);
+  return is_known ? addresses_[node].substr(sizeof(AddressHead)) : "";
+}
+
 Lane* LaneConnector::find_lane(std::uint32_t node) {
   for (Lane& lane : state_.lanes) {
     if (lane.peer == node) return &lane;

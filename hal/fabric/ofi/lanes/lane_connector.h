@@ -32,6 +32,8 @@ class LaneConnector {
   // As the functions of AddedLinks.
   [[nodiscard]] std::string address() const;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses);
+  // Returns the name of the node's port for short messages, one per process; empty: not known.
+  [[nodiscard]] std::string port_name_of(std::uint32_t node) const;
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node);
   // Whether start() or set_addresses() was called.
   [[nodiscard]] bool has_addresses() const { return greet_until_ns_ != 0 || !addresses_.empty(); }

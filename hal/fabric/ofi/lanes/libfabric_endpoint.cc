@@ -20,6 +20,8 @@ constexpr std::uint32_t kDefaultEagerBytes = 16384;
 constexpr std::uint32_t kAuthenticatedEagerBytes = 8192;
 constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
 constexpr std::uint64_t kMaxBlockNs = 1'000'000'000;
+// The same for a provider whose wait no other thread can end.
+constexpr std::uint64_t kMaxDeafBlockNs = 20'000'000;
 constexpr std::uint64_t kMaxSpinNs = 150'000;
 constexpr std::uint64_t kMaxSleepNs = 200'000;
 // So many waits in a row that ended at once and for nothing: the sockets will go on to say that
@@ -57,7 +59,7 @@ Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const AddedCo
   state.lanes.reserve(config.max_links);
   if (config.fabric != nullptr) {
     const LightLock lock(&config.fabric->mutex);
-    const auto added = config.fabric->add(*endpoint->parts_, config.provider, config.local_address);
+    const auto added = config.fabric->add(*endpoint->parts_, config);
     if (!added) return fail(added.error());
     if (*added) {
       state.shared = config.fabric;
@@ -78,6 +80,8 @@ Result<void> LibfabricEndpoint::open_domain(bool is_routed) {
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(state_.config.window) + 8);
   const Config& config = state_.config;
+  capacity.first_socket = config.first_port;
+  capacity.last_socket = config.last_port;
   const auto opened = state_.domain->open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
   return make_arena();
@@ -254,9 +258,15 @@ void LibfabricEndpoint::release() {
 }
 
 bool LibfabricEndpoint::block(std::uint64_t ns) {
-  if (state_.shared == nullptr) return state_.domain->wait(ns);
+  if (state_.shared == nullptr) return state_.domain->wait(std::min(ns, kMaxDeafBlockNs));
   state_.shared->wait(*parts_, ns);
   return true;
+}
+
+void LibfabricEndpoint::wake() {
+  const auto lock = locked();
+  is_woken_.store(true, std::memory_order_relaxed);
+  if (state_.shared != nullptr) state_.shared->wake(*parts_);
 }
 
 // Spins as long as recent waits were short, and yields the core after each attempt. Then it blocks.
@@ -275,6 +285,10 @@ void LibfabricEndpoint::wait(std::uint64_t until) {
     has_just_looked_ = !reporter_.empty();
     const std::uint64_t time = now();
     waited = time - start;
+    if (is_woken_.load(std::memory_order_relaxed)) {
+      is_woken_.store(false, std::memory_order_relaxed);
+      break;
+    }
     if (!reporter_.empty() || time >= until || state_.opened != opened) break;
     const std::uint64_t next =
         std::min({until, connector_.next_greeting_ns(), sender_.next_request_ns()});

@@ -11,6 +11,7 @@
 // a bit in the lane's state, and poll() tries it again.
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,11 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
     return connector_.set_addresses(std::move(addresses));
   }
   [[nodiscard]] std::uint32_t nodes_per_host() const override { return 1; }
+  void note_end_of(std::uint32_t node) override {
+    if (state_.shared == nullptr) return;
+    const LightLock lock(mutex_);
+    state_.shared->note_end_of(connector_.port_name_of(node));
+  }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override {
     const auto lock = locked();
     return connector_.add_link(node);
@@ -61,6 +67,7 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
   void forget(std::span<const Region> regions) override;
   [[nodiscard]] std::uint64_t rejected_words() const override { return state_.rejected; }
   [[nodiscard]] std::string lacked() const override { return state_.lacked; }
+  void wake() override;
   [[nodiscard]] Endpoint& endpoint() override { return *this; }
 
   [[nodiscard]] std::uint32_t node() const override { return state_.config.node; }
@@ -122,8 +129,9 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
   LaneConnector& connector_ = parts_->connector;
   LaneReceiver& receiver_ = parts_->receiver;
   CompletionReporter reporter_{state_};
-  bool has_just_looked_ = false;  // and found something
-  std::uint64_t spin_ns_ = 0;     // how long wait() spins before it blocks
+  bool has_just_looked_ = false;        // and found something
+  std::atomic<bool> is_woken_ = false;  // by wake(), since the last wait()
+  std::uint64_t spin_ns_ = 0;           // how long wait() spins before it blocks
 };
 
 }  // namespace espalier::ofi

@@ -62,8 +62,9 @@ void EndpointParts::retry() {
 
 SharedFabric::~SharedFabric() { close(); }
 
-Result<void> SharedFabric::open(const std::string& provider, const std::string& local_address) {
-  if (auto opened = domain_.open(provider, local_address, {1, kPeers, kCompletions}); !opened) {
+Result<void> SharedFabric::open(const Config& config) {
+  const Domain::Capacity capacity{1, kPeers, kCompletions, config.first_port, config.last_port};
+  if (auto opened = domain_.open(config.provider, config.local_address, capacity); !opened) {
     domain_.close();
     return opened;
   }
@@ -81,7 +82,8 @@ Result<void> SharedFabric::open(const std::string& provider, const std::string& 
       !domain_.register_memory(greetings_.get(), std::uint64_t{kGreetings} * 64,
                                greetings_registration_)) {
     close();
-    return fail("provider \"" + provider + "\": no memory or descriptor for what endpoints share");
+    return fail("provider \"" + config.provider +
+                "\": no memory or descriptor for what endpoints share");
   }
   return {};
 }
@@ -101,14 +103,13 @@ void SharedFabric::close() {
   free_lanes_.clear();
 }
 
-Result<bool> SharedFabric::add(EndpointParts& parts, const std::string& provider,
-                               const std::string& local_address) {
+Result<bool> SharedFabric::add(EndpointParts& parts, const Config& config) {
   if (!is_open_ && !is_unfit_) {
-    if (auto opened = open(provider, local_address); !opened) return fail(opened.error());
+    if (auto opened = open(config); !opened) return fail(opened.error());
   }
   if (is_unfit_) return false;
   if (members_.size() >= kMaxLaneIds) {
-    return fail("provider \"" + provider + "\": " + std::to_string(members_.size()) +
+    return fail("provider \"" + config.provider + "\": " + std::to_string(members_.size()) +
                 " endpoints in this process, the limit");
   }
   // Not the number of one that ended lately: a greeting for that one may still come.
@@ -201,6 +202,16 @@ void SharedFabric::remove(std::unique_ptr<EndpointParts> parts) {
   check_invariants();
 }
 
+void SharedFabric::note_end_of(const std::string& port_name) {
+  if (port_name.empty()) return;
+  for (const auto& [number, parts] : members_) {
+    for (Lane& lane : parts->state.lanes) {
+      if (lane.remote_name == port_name) lane.has_ended = true;
+    }
+  }
+  tend_at_ns_ = 0;
+}
+
 void SharedFabric::tend_departed() {
   const std::uint64_t time_ns = monotonic_ns();
   if (time_ns < tend_at_ns_) return;
@@ -213,7 +224,8 @@ void SharedFabric::tend_departed() {
       parts->retry();
     }
     const bool is_over = std::all_of(state.lanes.begin(), state.lanes.end(), [](const Lane& lane) {
-      return lane.goodbye_received && !lane.outbox.goodbye && lane.out.writing == 0;
+      const bool has_parted = lane.goodbye_received && !lane.outbox.goodbye;
+      return (has_parted || lane.has_ended) && lane.out.writing == 0;
     });
     if (is_over) erase(*parts);
     const bool has_words = !state.to_push.empty() || !state.greeting.empty();
@@ -237,12 +249,7 @@ void SharedFabric::deliver(EndpointParts& to, const Arrival& arrival, EndpointPa
   if (to.state.has_departed) tend_at_ns_ = 0;
   if (&to == &own || to.state.has_departed) return to.take(arrival);
   to.inbox.push_back(arrival);
-  if (&to == poller_) {
-    const std::uint64_t one = 1;
-    (void)!write(nudge_, &one, sizeof(one));
-  } else {
-    to.woken.notify_one();
-  }
+  wake(to);
 }
 
 void SharedFabric::take_entry(const fi_cq_data_entry& entry, EndpointParts& own) {
@@ -306,6 +313,12 @@ void SharedFabric::wait(EndpointParts& parts, std::uint64_t ns) {
   std::uint64_t nudges = 0;
   if (wanted[1].revents != 0) (void)!read(nudge_, &nudges, sizeof(nudges));
   pass_poll_on();
+}
+
+void SharedFabric::wake(EndpointParts& parts) {
+  if (poller_ != &parts) return parts.woken.notify_one();
+  const std::uint64_t one = 1;
+  (void)!write(nudge_, &one, sizeof(one));
 }
 
 // Another thread waits for the sockets, if this one does not go on to.

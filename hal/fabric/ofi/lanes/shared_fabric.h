@@ -4,7 +4,8 @@
 //
 // Lanes have numbers in the process, by which a word that arrives finds its member. A member that
 // ends lives on as a departed one, because its peers may still write to its memory, until each has
-// said goodbye on its lane: nothing that they wrote before can come after that.
+// said goodbye on its lane: nothing that they wrote before can come after that. A process that has
+// ended says none: note_end_of().
 //
 // Long messages go over ports of one member each, so that it can end its own without those of
 // others. Few are open at once: an idle one is closed when another member needs one.
@@ -58,8 +59,7 @@ class SharedFabric {
 
   // Adds a member; opens the domain for the first one. False: nothing can be shared over this
   // provider. Errors: as Domain::open(); no number is left.
-  [[nodiscard]] Result<bool> add(EndpointParts& parts, const std::string& provider,
-                                 const std::string& local_address);
+  [[nodiscard]] Result<bool> add(EndpointParts& parts, const Config& config);
   // Ends a member. The domain closes after the last one.
   void remove(std::unique_ptr<EndpointParts> parts);
 
@@ -76,6 +76,8 @@ class SharedFabric {
     return !free_lanes_.empty() || lanes_.size() < kMaxLaneIds;
   }
 
+  // The process whose port for short messages has this name has ended: it says no goodbye.
+  void note_end_of(const std::string& port_name);
   // How many members have ended and wait for a goodbye.
   [[nodiscard]] std::size_t departed() const { return departed_.size(); }
   // Makes progress for all members. Whether anything moved.
@@ -83,6 +85,8 @@ class SharedFabric {
   // Waits until there may be something for this member, at most `ns`. The lock is not held
   // meanwhile.
   void wait(EndpointParts& parts, std::uint64_t ns);
+  // Ends the wait of the member's thread.
+  void wake(EndpointParts& parts);
 
   // Opens a port, if there are descriptors for it and so many connections: libfabric drops messages
   // without an error if there is none for a connection. Errors begin after the endpoint's name.
@@ -108,7 +112,7 @@ class SharedFabric {
     std::uint32_t index = 0;
   };
 
-  [[nodiscard]] Result<void> open(const std::string& provider, const std::string& local_address);
+  [[nodiscard]] Result<void> open(const Config& config);
   void close();
   // Passes what arrived on to its member. `own` takes it at once, as departed members do.
   void deliver(EndpointParts& to, const Arrival& arrival, EndpointParts& own);

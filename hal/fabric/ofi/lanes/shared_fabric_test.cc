@@ -47,6 +47,8 @@ class Pair {
     }
     return of_[0].size() - 1;
   }
+  // The process of the other end of this endpoint has ended.
+  void note_end(std::uint32_t node, std::size_t index) { of_[node][index]->note_end_of(1 - node); }
   void end(std::uint32_t node, std::size_t index) { of_[node][index].reset(); }
   Endpoint& at(std::uint32_t node, std::size_t index) { return of_[node][index]->endpoint(); }
   std::string lacked(std::uint32_t node, std::size_t index) const {
@@ -85,6 +87,24 @@ TEST(SharedFabric, GoodbyesNeedNoLaterCall) {
   EXPECT_EQ(pair.departed(1), 1u);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   Completion completion;
+  while (pair.departed(1) != 0 && std::chrono::steady_clock::now() < until) {
+    EXPECT_FALSE(pair.at(1, kept).poll(completion));
+  }
+  EXPECT_EQ(pair.departed(1), 0u);
+}
+
+// A process that was killed says no goodbye: an endpoint that has ended before waits for it no
+// longer once the others have agreed on that.
+TEST(SharedFabric, AProcessThatHasEndedSaysNoGoodbye) {
+  Pair pair;
+  const std::size_t kept = pair.add(), ended = pair.add();
+  pair.end(1, ended);
+  EXPECT_EQ(pair.departed(1), 1u);
+  Completion completion;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(pair.at(1, kept).poll(completion));
+  EXPECT_EQ(pair.departed(1), 1u);
+  pair.note_end(1, kept);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (pair.departed(1) != 0 && std::chrono::steady_clock::now() < until) {
     EXPECT_FALSE(pair.at(1, kept).poll(completion));
   }

@@ -57,6 +57,15 @@ struct MachineConfig {
   // nothing moved there; 0: it runs. Called with `context` when a peer asks. All machines of a
   // cluster must have it, or none. Null: such a peer is stalled after twice the deadline.
   std::uint64_t (*quiet_ns)(void* context) = nullptr;
+  // Called with `context` when this machine knows of a failure: once, before any cause is final. It
+  // must not call the machine, except cause(). Null: nothing is called.
+  void (*failed)(void* context) = nullptr;
+  // Whether the node has all links that pass its causes on. Called with `context` after a failure,
+  // if `nodes` is set.
+  bool (*is_linked)(void* context) = nullptr;
+  // Set: the number of nodes. The cause kCancelled is then final as soon as all of them know it, in
+  // place of a quarter of the deadline later. All machines of a cluster must have it, or none.
+  std::uint32_t nodes = 0;
   void* context = nullptr;
 #endif
 };

@@ -31,7 +31,11 @@ struct Config {
   // that processes of one host share, without libfabric; "mem+NAME", only for AddedLinks: mem
   // between processes of one host, NAME between hosts.
   std::string provider = "tcp";
-  std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp). mem refuses one.
+  // IP to bind, of either family, "fe80::7%eth0"; empty: 127.0.0.1 (tcp). mem refuses one.
+  std::string local_address;
+  // Ports at which the endpoint may listen, where the provider has IP addresses. 0: the system
+  // chooses.
+  std::uint16_t first_port = 0, last_port = 0;
   std::uint32_t node = 0;
   std::uint32_t window = 16;
   // Maximum size of an eager message. A larger one needs a clear to send: a write of its own, and
@@ -106,6 +110,8 @@ class OfiEndpoint {
   [[nodiscard]] virtual Result<void> keep(std::span<const Region> regions) = 0;
   // Ends the registrations of keep(), those of a collective in progress when it is complete.
   virtual void forget(std::span<const Region> regions) = 0;
+  // Ends the wait() of another thread, or its next one. Any thread may call it at any time.
+  virtual void wake() = 0;
   // Returns the endpoint, which lives as long as this object. It carries messages once its lanes
   // are connected.
   [[nodiscard]] virtual Endpoint& endpoint() = 0;
@@ -160,6 +166,9 @@ class AddedLinks : public virtual OfiEndpoint {
   // broke, a peer over mem has ended or is not on this host, a peer did not connect within
   // Config.connect_deadline_ns of the first call for its link.
   [[nodiscard]] virtual Result<bool> connect_links(std::span<const std::uint32_t> links) = 0;
+  // The process of `node` has ended, as all other nodes have agreed: no endpoint that shares its
+  // AddedConfig::fabric keeps memory for what this process may still write.
+  virtual void note_end_of(std::uint32_t /*node*/) {}
 };
 
 // Returns the number that lane `lane` of node `node` has at its other end. peers[v]: the node at

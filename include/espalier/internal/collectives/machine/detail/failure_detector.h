@@ -41,6 +41,14 @@ class FailureDetector {
     quiet_ns_ = quiet_ns;
     context_ = context;
   }
+  // Sets MachineConfig::failed, is_linked and nodes.
+  void end_early(void (*has_failed)(void* context), bool (*is_linked)(void* context),
+                 std::uint32_t nodes, void* context) {
+    has_failed_ = has_failed;
+    is_linked_ = is_linked;
+    nodes_ = nodes;
+    context_ = context;
+  }
   // Returns the endpoint's time (now(), ns) of the last move.
   [[nodiscard]] std::uint64_t moved_at() const { return moved_at_ + lost_; }
 #endif
@@ -122,6 +130,17 @@ class FailureDetector {
   void send_controls();
   void look_at_links(bool drained);
 #if ESPALIER_PROGRAM_HOOKS
+  // Takes what the node at the other end of `link` says in place of a number: how many nodes know
+  // the cause, itself and those with the numbers before it, modulo nodes_.
+  void take_informed(std::uint32_t link, const Control& control);
+  // Tells the cause on the links that were added since, and counts this node.
+  void tell_new_links();
+  // Whether all nodes know the cause kCancelled, and all links have this node's word for it. The
+  // cause is final then: a node that began a smaller one would never have taken kCancelled.
+  [[nodiscard]] bool is_known_to_all() const {
+    return cause_.status == Status::kCancelled && counts_itself_ && informed_ >= nodes_ &&
+           causes_.empty();
+  }
   [[nodiscard]] std::uint32_t quiet_units() const;
   void take_quiet_units(std::uint32_t units);
 #endif
@@ -160,7 +179,13 @@ class FailureDetector {
   void (*before_release_)(void* context) = nullptr;
   std::uint64_t (*quiet_ns_)(void* context) = nullptr;
   void* context_ = nullptr;
-  LinkSet askers_;  // peers that sent a probe during this collective
+  LinkSet askers_;                // peers that sent a probe during this collective
+  std::uint32_t told_links_ = 0;  // links that were added before the cause, or get it since
+  void (*has_failed_)(void* context) = nullptr;
+  bool (*is_linked_)(void* context) = nullptr;
+  bool counts_itself_ = false;  // is_linked_ returned true since the failure
+  std::uint32_t nodes_ = 0;     // 0: not counted
+  std::uint32_t informed_ = 0;  // of take_informed(), for this node
 #endif
   Cause cause_;
   LinkState links_[kMaxLinks];

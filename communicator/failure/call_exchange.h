@@ -16,16 +16,27 @@
 #include <span>
 #include <string>
 
+#include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"
 
 namespace espalier::communicator {
+
+// What a rank knows of a call besides its word. Both objects last as long as the communicator.
+struct CallExtra {
+  std::uint64_t operands = 0;              // Operation::operands
+  const std::string* algorithm = nullptr;  // null: not known
+  const Program* program = nullptr;        // as algorithm
+};
 
 // The calls that a rank started last (call_word.h).
 class CallHistory {
  public:
   static constexpr std::uint32_t kCalls = 4;
 
-  void add(std::uint64_t word) { words_[++number_ % kCalls] = word; }
+  void add(std::uint64_t word, const CallExtra& extra) {
+    words_[++number_ % kCalls] = word;
+    extras_[number_ % kCalls] = extra;
+  }
   // Removes the last one, which did not start.
   void remove() { words_[number_-- % kCalls] = 0; }
   // Returns the number of the last call, counted modulo 65536, the same on all ranks.
@@ -34,15 +45,22 @@ class CallHistory {
   [[nodiscard]] std::uint64_t word(std::uint32_t back) const {
     return words_[(number_ - back) % kCalls];
   }
+  // Returns what belongs to word(back).
+  [[nodiscard]] const CallExtra& extra(std::uint32_t back) const {
+    return extras_[(number_ - back) % kCalls];
+  }
 
  private:
   std::uint32_t number_ = 0;
   std::array<std::uint64_t, kCalls> words_ = {};  // of call n: words_[n % kCalls]
+  std::array<CallExtra, kCalls> extras_ = {};
 };
 
 // The calls at both ends of a mismatch; 0: not known.
 struct MismatchedCalls {
   std::uint64_t detector = 0, peer = 0;
+  // CallHistory::word() of which each of the two is.
+  std::uint32_t detector_back = 0, peer_back = 0;
 };
 
 // What the nodes that a cause names tell the others: bytes, each known or not.
@@ -56,6 +74,10 @@ class FailureNote {
   using Text = std::array<char, kMaxBytes>;
   void make_text(const Cause& cause, std::uint32_t node, const Text& own);
 
+  // A note of two halves: of the cause's detector and of its peer.
+  using Half = std::array<std::uint8_t, kMaxBytes / 2>;
+  void make_halves(const Cause& cause, std::uint32_t node, const Half& own);
+
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] bool knows(std::uint32_t position) const { return known_[position]; }
   [[nodiscard]] bool is_complete() const { return known_.count() == size_; }
@@ -63,9 +85,12 @@ class FailureNote {
   // Takes a byte that another rank knows. Returns whether this node did not know it.
   bool learn(std::uint32_t position, std::uint8_t byte);
 
-  // Returns the calls with the same number of both nodes. One of them may have gone on meanwhile:
-  // a root whose short messages are on their way. If it went on too far, its last call.
+  // Returns the last calls with the same number of both nodes that differ, or the last ones if none
+  // does. One of them may have gone on meanwhile: a root whose short messages are on their way. If
+  // it went on too far, its last call.
   [[nodiscard]] MismatchedCalls calls() const;
+  // Returns a half: 0 of the detector, 1 of the peer. Requires is_complete().
+  [[nodiscard]] Half half(std::uint32_t which) const;
   // Returns the text; empty unless all of it is known.
   [[nodiscard]] std::string text() const;
 
@@ -92,9 +117,10 @@ class FailureNote {
 // Completes the note over these links, and stays as long as a rank at their other ends has not
 // completed its own. Ends after `within_ns` without news of another rank, and in any case after
 // kExchangePatience times as long. All other completions are lost: no machine may need them.
-// Allocates nothing. Requires links.size() <= kMaxLinks.
+// Allocates nothing. Requires links.size() <= kMaxLinks. `round`: counts the notes of one failure,
+// from 0; a rank begins the next one once its own is complete.
 inline constexpr std::uint64_t kExchangePatience = 4;
 void exchange_note(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note,
-                   std::uint64_t within_ns);
+                   std::uint64_t within_ns, std::uint32_t round = 0);
 
 }  // namespace espalier::communicator

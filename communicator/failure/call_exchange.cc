@@ -1,4 +1,4 @@
-#include "communicator/call_exchange.h"
+#include "communicator/failure/call_exchange.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,32 +24,33 @@ struct Piece {
   std::uint8_t byte = 0;
   std::uint32_t position = kNoPosition, needed = kNoPosition;
 
-  [[nodiscard]] std::uint32_t number() const {
+  [[nodiscard]] std::uint32_t number(std::uint32_t round) const {
     const std::uint32_t content = byte | position << 8 | needed << 15;
-    return content | check_of(content) << 22;
+    return content | check_of(content, round) << 22;
   }
-  // Returns whether the number is that of a piece.
-  [[nodiscard]] bool read(std::uint32_t number) {
+  // Returns whether the number is that of a piece of this round.
+  [[nodiscard]] bool read(std::uint32_t number, std::uint32_t round) {
     const std::uint32_t content = number & 0x3fffff;
     byte = static_cast<std::uint8_t>(content & 0xff);
     position = content >> 8 & 0x7f;
     needed = content >> 15 & 0x7f;
-    return number >> 22 == check_of(content);
+    return number >> 22 == check_of(content, round);
   }
 
  private:
-  [[nodiscard]] static std::uint32_t check_of(std::uint32_t content) {
+  [[nodiscard]] static std::uint32_t check_of(std::uint32_t content, std::uint32_t round) {
     const std::uint8_t bytes[] = {static_cast<std::uint8_t>(content),
                                   static_cast<std::uint8_t>(content >> 8),
                                   static_cast<std::uint8_t>(content >> 16)};
-    return crc32(0x6e6f7465, bytes, sizeof(bytes)) & 0x3ff;
+    return crc32(0x6e6f7465 + round, bytes, sizeof(bytes)) & 0x3ff;
   }
 };
 
 class Exchange {
  public:
-  Exchange(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note)
-      : endpoint_(endpoint), note_(note) {
+  Exchange(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note,
+           std::uint32_t round)
+      : endpoint_(endpoint), note_(note), round_(round) {
     ESPALIER_ASSERT(links.size() <= all_neighbors_.size());
     for (std::size_t i = 0; i < links.size(); ++i) all_neighbors_[i].link = links[i];
     neighbors_ = std::span(all_neighbors_).first(links.size());
@@ -112,7 +113,7 @@ class Exchange {
     }
     Control control;
     control.kind = ControlKind::kAnswer;
-    control.number = piece.number();
+    control.number = piece.number(round_);
     // The fabric may have no room: the next one comes soon.
     (void)endpoint_.post_control(neighbor.link, control);
   }
@@ -126,9 +127,11 @@ class Exchange {
       return each.link == completion.link;
     });
     Piece piece;
-    if (from == neighbors_.end() || completion.control.kind != ControlKind::kAnswer ||
-        !piece.read(completion.control.number)) {
-      return;
+    if (from == neighbors_.end() || completion.control.kind != ControlKind::kAnswer) return;
+    if (!piece.read(completion.control.number, round_)) {
+      // Its last word of this round may have been replaced by one of the next round.
+      if (!piece.read(completion.control.number, round_ + 1)) return;
+      piece = {};
     }
     has_news_ = has_news_ || from->needed != piece.needed;
     from->needed = piece.needed;
@@ -144,6 +147,7 @@ class Exchange {
 
   Endpoint& endpoint_;
   FailureNote& note_;
+  std::uint32_t round_;
   bool is_ending_ = false;  // all is done except the last controls
   bool has_news_ = false;   // another rank told or asked for something new
   std::array<Neighbor, kMaxLinks> all_neighbors_;
@@ -170,6 +174,25 @@ void FailureNote::make_text(const Cause& cause, std::uint32_t node, const Text& 
   is_text_ = true;
   if (node != cause.detector) return;
   for (std::uint32_t i = 0; i < kMaxBytes; ++i) (void)learn(i, static_cast<std::uint8_t>(own[i]));
+}
+
+void FailureNote::make_halves(const Cause& cause, std::uint32_t node, const Half& own) {
+  *this = {};
+  size_ = kMaxBytes;
+  const std::uint32_t named[] = {cause.detector, cause.peer};
+  for (std::uint32_t k = 0; k < 2; ++k) {
+    if (node != named[k]) continue;
+    for (std::uint32_t i = 0; i < own.size(); ++i) {
+      (void)learn(k * static_cast<std::uint32_t>(own.size()) + i, own[i]);
+    }
+  }
+}
+
+FailureNote::Half FailureNote::half(std::uint32_t which) const {
+  ESPALIER_ASSERT(which < 2 && is_complete());
+  Half half;
+  std::copy_n(bytes_.begin() + which * half.size(), half.size(), half.begin());
+  return half;
 }
 
 bool FailureNote::learn(std::uint32_t position, std::uint8_t byte) {
@@ -210,8 +233,22 @@ MismatchedCalls FailureNote::calls() const {
   const auto ahead = static_cast<std::int16_t>(detector.number - peer.number);
   const auto back = static_cast<std::uint32_t>(std::abs(int{ahead}));
   if (back >= CallHistory::kCalls) return calls;
-  if (ahead > 0) calls.detector = detector.words[back];
-  if (ahead < 0) calls.peer = peer.words[back];
+  if (ahead > 0) calls.detector_back = back;
+  if (ahead < 0) calls.peer_back = back;
+  // Both may have gone on, if their part of the call was to send short messages: then an earlier
+  // one differs.
+  for (std::uint32_t i = 0;
+       std::max(calls.detector_back, calls.peer_back) + i < CallHistory::kCalls; ++i) {
+    const std::uint64_t of_detector = detector.words[calls.detector_back + i];
+    const std::uint64_t of_peer = peer.words[calls.peer_back + i];
+    if (of_detector == 0 || of_peer == 0) break;
+    if (of_detector == of_peer) continue;
+    calls.detector_back += i;
+    calls.peer_back += i;
+    break;
+  }
+  calls.detector = detector.words[calls.detector_back];
+  calls.peer = peer.words[calls.peer_back];
   return calls;
 }
 
@@ -221,8 +258,8 @@ std::string FailureNote::text() const {
 }
 
 void exchange_note(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note,
-                   std::uint64_t within_ns) {
-  Exchange exchange(endpoint, links, note);
+                   std::uint64_t within_ns, std::uint32_t round) {
+  Exchange exchange(endpoint, links, note, round);
   exchange.run(within_ns);
 }
 

@@ -1,0 +1,161 @@
+#include "base/network/interfaces.h"
+
+#include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+#include "base/digest.h"
+
+namespace espalier::network {
+namespace {
+
+// Asks drivers. /sys/class/net may show another network's interfaces: a container's, for example.
+class Drivers {
+ public:
+  Drivers() : socket_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
+  ~Drivers() {
+    if (socket_ >= 0) close(socket_);
+  }
+  Drivers(const Drivers&) = delete;
+  Drivers& operator=(const Drivers&) = delete;
+
+  // Mbit/s; 0: unknown.
+  [[nodiscard]] std::uint32_t rate(const std::string& name) const {
+    ethtool_cmd settings = {};
+    settings.cmd = ETHTOOL_GSET;
+    if (!ask(name, &settings)) return 0;
+    const std::uint32_t rate = ethtool_cmd_speed(&settings);
+    return rate > INT32_MAX ? 0 : rate;
+  }
+  // Whether the driver is the one of this name.
+  [[nodiscard]] bool is(const std::string& name, std::string_view driver) const {
+    ethtool_drvinfo about = {};
+    about.cmd = ETHTOOL_GDRVINFO;
+    return ask(name, &about) && driver == about.driver;
+  }
+
+ private:
+  [[nodiscard]] bool ask(const std::string& name, void* data) const {
+    ifreq request = {};
+    if (socket_ < 0 || name.size() >= sizeof request.ifr_name) return false;
+    std::memcpy(request.ifr_name, name.data(), name.size());
+    request.ifr_data = static_cast<char*>(data);
+    return ioctl(socket_, SIOCETHTOOL, &request) == 0;
+  }
+
+  int socket_;
+};
+
+std::uint8_t bits_of(const sockaddr* mask) {
+  if (mask == nullptr) return 0;
+  sockaddr_storage whole = {};
+  const bool is_v6 = mask->sa_family == AF_INET6;
+  std::memcpy(&whole, mask, is_v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  std::array<std::uint8_t, 16> bytes = {};
+  if (is_v6) {
+    std::memcpy(bytes.data(), &reinterpret_cast<sockaddr_in6&>(whole).sin6_addr, 16);
+  } else {
+    std::memcpy(bytes.data(), &reinterpret_cast<sockaddr_in&>(whole).sin_addr, 4);
+  }
+  int bits = 0;
+  for (const std::uint8_t byte : bytes) bits += std::popcount(byte);
+  return static_cast<std::uint8_t>(bits);
+}
+
+InterfaceKind kind_of(const ifaddrs& one, const Drivers& drivers) {
+  if ((one.ifa_flags & IFF_LOOPBACK) != 0) return InterfaceKind::kLoopback;
+  if ((one.ifa_flags & IFF_POINTOPOINT) != 0) return InterfaceKind::kPointToPoint;
+  return drivers.is(one.ifa_name, "bridge") ? InterfaceKind::kBridge : InterfaceKind::kNetwork;
+}
+
+}  // namespace
+
+bool InterfaceAddress::has_on_link(const Address& other) const {
+  if (other.is_v6 != address.is_v6) return false;
+  if (other.scope != 0 && other.scope != address.scope) return false;
+  return address.prefix(bits) == other.prefix(bits);
+}
+
+std::vector<Interface> running_interfaces() {
+  std::vector<Interface> found;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return found;
+  const Drivers drivers;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    const auto address = Address::from_socket(one->ifa_addr);
+    // IFF_RUNNING: it has a carrier.
+    if (!address || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_RUNNING) == 0) continue;
+    auto interface = std::find_if(found.begin(), found.end(), [one](const Interface& each) {
+      return each.name == one->ifa_name;
+    });
+    if (interface == found.end()) {
+      found.push_back({.name = one->ifa_name,
+                       .index = if_nametoindex(one->ifa_name),
+                       .kind = kind_of(*one, drivers),
+                       .rate_mbits = drivers.rate(one->ifa_name)});
+      interface = found.end() - 1;
+    }
+    interface->addresses.push_back({*address, bits_of(one->ifa_netmask)});
+  }
+  freeifaddrs(all);
+  return found;
+}
+
+const Interface* interface_of(const Address& address, const std::vector<Interface>& interfaces) {
+  for (const Interface& interface : interfaces) {
+    if (address.scope != 0 && address.scope == interface.index) return &interface;
+    for (const InterfaceAddress& own : interface.addresses) {
+      if (own.address.with_port(0) == address.with_port(0)) return &interface;
+      // All of 127.0.0.0/8 is this host's.
+      if (own.address.is_loopback() && own.has_on_link(address)) return &interface;
+    }
+  }
+  return nullptr;
+}
+
+std::string route_to(const Address& address, const std::vector<Interface>& interfaces) {
+  // Connecting a datagram socket sends nothing; it finds the source address of the route.
+  const int descriptor = socket(address.is_v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return {};
+  sockaddr_storage there, here = {};
+  const socklen_t size = address.with_port(address.port == 0 ? 9 : address.port).to_socket(there);
+  socklen_t room = sizeof here;
+  const bool is_routed = connect(descriptor, reinterpret_cast<sockaddr*>(&there), size) == 0 &&
+                         getsockname(descriptor, reinterpret_cast<sockaddr*>(&here), &room) == 0;
+  close(descriptor);
+  const auto own = Address::from_socket(reinterpret_cast<sockaddr*>(&here));
+  if (!is_routed || !own) return {};
+  const Interface* const interface = interface_of(*own, interfaces);
+  return interface == nullptr ? "" : interface->name;
+}
+
+std::string error_words(int error) {
+  std::string words = std::strerror(error);
+  if (!words.empty()) {
+    words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0])));
+  }
+  return words;
+}
+
+std::uint64_t network_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  struct stat space = {};
+  if (!std::getline(file, boot) || stat("/proc/self/ns/net", &space) != 0) return 0;
+  const std::uint64_t id =
+      digest_u64(digest_bytes(kDigestSeed, boot.data(), boot.size()), space.st_ino);
+  return id == 0 ? 1 : id;
+}
+
+}  // namespace espalier::network

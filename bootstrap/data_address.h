@@ -1,0 +1,65 @@
+#pragma once
+// The address of each process for the fabric's data: one by which all others reach it. Host only.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/network/filter.h"
+#include "base/network/interfaces.h"
+#include "espalier/bootstrap/bootstrap.h"
+
+namespace espalier::bootstrap {
+
+// What a process says of its addresses.
+struct AddressOffer {
+  std::uint64_t network = 0;  // network_id(): processes with the same one are on one host
+  // The address by which it reached the server, and the server's; empty: unknown.
+  std::string own = {}, server = {};
+  std::uint16_t probe_port = 0;  // at which it listens while the addresses are chosen
+  struct Choice {
+    network::InterfaceAddress address;  // without scope
+    network::InterfaceKind kind = network::InterfaceKind::kNetwork;
+    std::uint32_t rate_mbits = 0;  // 0: unknown
+  };
+  std::vector<Choice> choices = {};
+};
+[[nodiscard]] std::string encode(const AddressOffer& offer);
+// Nothing: malformed.
+[[nodiscard]] std::optional<AddressOffer> decode_offer(const std::string& text);
+
+// A subnet in which every host has an address of its own.
+struct SharedSubnet {
+  network::Address prefix;
+  unsigned bits = 0;
+  std::vector<network::Address> addresses = {};  // of each rank
+  // How it compares, the lower the better.
+  bool is_point_to_point = false, is_unproven = false;
+  std::uint32_t slowest_mbits = 0;  // of its hosts' interfaces
+  bool has_bridge = false;
+};
+// Returns the subnets that all hosts share, the best first: those whose addresses can be proven,
+// without links to one peer, the fastest. A subnet in which two hosts have the same address, such
+// as that of containers' bridges, is not shared. Each rank computes the same.
+[[nodiscard]] std::vector<SharedSubnet> shared_subnets(const std::vector<AddressOffer>& offers);
+
+// Returns the address of each rank: the loopback's on one host; in `subnet` if it is not null;
+// otherwise that by which it reached the server, or was reached as the server's host.
+[[nodiscard]] std::vector<network::Address> choose_addresses(
+    const std::vector<AddressOffer>& offers, const SharedSubnet* subnet);
+
+// Agrees with all processes on the address of each, and returns this one's: "10.0.0.7",
+// "fe80::7%eth0". Subnets are proven by short connections where there is a choice. Every one of the
+// processes must call it. `ranks`: their numbers in the job, ascending. `given`: an address that
+// the user chose; empty: none.
+// Errors: as the functions of `members`; another process said something malformed.
+[[nodiscard]] Result<std::string> agree_on_address(Bootstrap& members,
+                                                   const std::vector<std::uint32_t>& ranks,
+                                                   const std::string& given,
+                                                   const network::InterfaceFilter& filter,
+                                                   const network::PortRange& ports);
+
+}  // namespace espalier::bootstrap

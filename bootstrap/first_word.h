@@ -1,0 +1,52 @@
+#pragma once
+// When a wait that lasts says whom or what it waits for. Host only.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/process/forks.h"
+#include "bootstrap/stream.h"
+
+namespace espalier::bootstrap {
+
+// In s, while a job is joined: the line is there within 5 s of the call of join(), which begins
+// before the wait does, also on a busy machine.
+inline constexpr std::uint32_t kJoinPatience = 3;
+// Returns ESPALIER_PATIENCE, in s; `otherwise` if it is not set, 0: never. Error: a wrong value.
+[[nodiscard]] Result<std::uint32_t> patience(std::uint32_t otherwise = kJoinPatience);
+
+// The times at which a wait prints a line on stderr: once it has lasted for ESPALIER_PATIENCE
+// seconds (3 if it is not set; 0: never), and each time it has lasted twice as long. On a terminal,
+// or with ESPALIER_VERBOSE, the first time is after 2 s at the latest.
+class FirstWord {
+ public:
+  FirstWord();
+  // Whether it is time for a line. Then the next time is set.
+  [[nodiscard]] bool is_due();
+  // When it is time; nothing: never.
+  [[nodiscard]] std::optional<Clock::time_point> next() const;
+  // Whether every waiting process prints its line, because its user watches it.
+  [[nodiscard]] static bool is_watched();
+
+ private:
+  Clock::time_point begin_ = Clock::now();
+  std::chrono::milliseconds time_{0};  // 0: never
+};
+
+// Whether this process may speak for those of its host that wait for `what`: it is the first that
+// asks, until this object ends.
+class Speaker {
+ public:
+  [[nodiscard]] bool may_speak(const std::string& what);
+
+ private:
+  Socket claim_;
+};
+
+// Prints that the ranks of `job` have not all joined, if this process may speak. A launcher does
+// not say which are missing.
+void say_waiting(const char* launcher, const std::string& job, std::uint32_t rank,
+                 std::uint32_t size, Speaker& speaker);
+
+}  // namespace espalier::bootstrap

@@ -1,0 +1,41 @@
+#pragma once
+// The record while this process joins its job. Host only.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "communicator/record/writer.h"
+#include "espalier/bootstrap/bootstrap.h"
+#include "espalier/communicator.h"
+
+namespace espalier::record {
+
+// Begins the record before the other ranks are known, if the options or the environment say the
+// rank and the size; so a reader sees who waits in join(). Null: it begins later, or never.
+// Error: a wrong ESPALIER_RECORD.
+[[nodiscard]] Result<std::shared_ptr<Writer>> begin_joining(const JoinOptions& options);
+// Begins the record of this rank if it has not begun. Errors: as begin_joining().
+[[nodiscard]] Result<void> begin_joined(const JoinOptions& options, std::uint32_t rank,
+                                        std::uint32_t size, std::shared_ptr<Writer>& record);
+
+// The exchange of hosts and of the job's name, beside the ranks' addresses.
+class Exchange {
+ public:
+  explicit Exchange(std::shared_ptr<Writer> writer) : writer_(std::move(writer)) {}
+  // Returns what this rank publishes.
+  [[nodiscard]] std::string publish(const std::string& address) const {
+    return with_card(address, writer_ == nullptr ? Card() : writer_->card());
+  }
+  // Leaves the address of what the next rank published.
+  void take(std::string& published) { cards_.push_back(take_card(published)); }
+  // All are taken.
+  void note(std::uint32_t rank);
+
+ private:
+  std::shared_ptr<Writer> writer_;
+  std::vector<Card> cards_;
+};
+
+}  // namespace espalier::record

@@ -1,0 +1,520 @@
+#include "communicator/record/diagnosis.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/counted.h"
+#include "communicator/record/call_word.h"
+#include "espalier/base/status.h"
+
+namespace espalier::record {
+namespace {
+
+constexpr double kLongS = 1;    // a shorter wait says nothing
+constexpr double kSilentS = 3;  // heartbeats come ten times a second
+
+using Ranks = std::vector<std::uint32_t>;
+
+bool has_failed(const RankView& rank) {
+  return std::any_of(rank.view.communicators.begin(), rank.view.communicators.end(),
+                     [](const CommunicatorView& each) { return each.failure.has_value(); });
+}
+
+const CommunicatorView* find(const RankView& rank, std::uint64_t id) {
+  for (const CommunicatorView& each : rank.view.communicators) {
+    if (each.id == id) return &each;
+  }
+  return nullptr;
+}
+
+Suspect make(Suspicion kind, Ranks ranks, std::string text) {
+  std::sort(ranks.begin(), ranks.end());
+  return {.kind = kind, .ranks = std::move(ranks), .text = std::move(text)};
+}
+
+std::string process_text(const RankView& rank) {
+  return "rank " + std::to_string(rank.view.process.rank) + " (process " +
+         std::to_string(rank.view.process.pid) + " on " + rank.view.process.host + ")";
+}
+
+void find_missing(const JobView& job, Diagnosis& found) {
+  Ranks waiting, missing;
+  double longest = 0;
+  for (const RankView& rank : job.ranks) {
+    if (rank.view.process.state == ProcessState::kJoined) continue;
+    waiting.push_back(rank.view.process.rank);
+    longest = std::max(longest, rank.age(rank.view.process.since_ns));
+    if (rank.view.process.state == ProcessState::kJoinFailed) longest = std::max(longest, kLongS);
+  }
+  if (waiting.empty() || longest < kLongS) return;
+  for (std::uint32_t rank = 0; rank < job.size; ++rank) {
+    if (job.find(rank) == nullptr) missing.push_back(rank);
+  }
+  if (missing.empty()) return;
+  const std::string text = ranks_text(missing) + " never started: " + ranks_text(waiting) +
+                           (waiting.size() == 1 ? " waits" : " wait") + " in join(), for " +
+                           duration_text(longest);
+  found.suspects.push_back(make(Suspicion::kNeverStarted, missing, text));
+}
+
+void find_silent(const JobView& job, Diagnosis& found) {
+  for (const RankView& rank : job.ranks) {
+    const Ranks self = {rank.view.process.rank};
+    const std::string quiet = duration_text(rank.quiet_s);
+    const bool is_silent = rank.quiet_s >= kSilentS;
+    if (job.has_ended) {
+      if (!is_silent || has_failed(rank) || rank.view.process.state == ProcessState::kJoinFailed) {
+        continue;
+      }
+      found.suspects.push_back(make(Suspicion::kStopped, self,
+                                    process_text(rank) + " was stopped, or ended, " + quiet +
+                                        " before the last sign of the others"));
+    } else if (rank.life == Life::kEnded) {
+      if (has_failed(rank)) continue;
+      found.suspects.push_back(
+          make(Suspicion::kEnded, self,
+               process_text(rank) + " has ended without leave(), " + quiet + " ago"));
+    } else if (rank.life == Life::kStopped) {
+      found.suspects.push_back(
+          make(Suspicion::kStopped, self, process_text(rank) + " is stopped, for " + quiet));
+    } else if (is_silent && rank.view.process.state == ProcessState::kJoined) {
+      found.suspects.push_back(make(Suspicion::kStopped, self,
+                                    process_text(rank) + " does not run: no sign for " + quiet));
+    }
+  }
+}
+
+// One call of a communicator, by what the ranks called.
+struct SameCall {
+  std::uint64_t id = 0, number = 0;
+  std::uint32_t communicator = 0;
+  std::map<std::uint64_t, Ranks> by_word = {};
+};
+
+SameCall call_of(const JobView& job, std::uint64_t id, std::uint64_t number) {
+  SameCall call{.id = id, .number = number};
+  for (const RankView& rank : job.ranks) {
+    const CommunicatorView* const part = find(rank, id);
+    const CallView* const its = part == nullptr ? nullptr : part->find(number);
+    if (its == nullptr) continue;
+    call.communicator = part->number;
+    call.by_word[its->word].push_back(rank.view.process.rank);
+  }
+  return call;
+}
+
+// The first call that is not done everywhere, in which two ranks differ. Only calls that are known
+// are looked at: ranks may be any number of calls apart.
+std::optional<SameCall> first_divergence(const JobView& job, std::uint64_t id) {
+  std::set<std::uint64_t> numbers;
+  for (const RankView& rank : job.ranks) {
+    const CommunicatorView* const part = find(rank, id);
+    if (part == nullptr) continue;
+    for (const CallView& call : part->calls) {
+      if (call.number > part->done) numbers.insert(call.number);
+    }
+  }
+  for (const std::uint64_t number : numbers) {
+    SameCall call = call_of(job, id, number);
+    if (call.by_word.size() > 1) return call;
+  }
+  return std::nullopt;
+}
+
+void find_divergence(const JobView& job, Diagnosis& found) {
+  std::set<std::uint64_t> ids;
+  for (const RankView& rank : job.ranks) {
+    for (const CommunicatorView& each : rank.view.communicators) ids.insert(each.id);
+  }
+  for (const std::uint64_t id : ids) {
+    const auto call = first_divergence(job, id);
+    if (!call) continue;
+    const auto largest = std::max_element(
+        call->by_word.begin(), call->by_word.end(),
+        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    const bool is_tie =
+        std::count_if(call->by_word.begin(), call->by_word.end(), [&](const auto& each) {
+          return each.second.size() == largest->second.size();
+        }) > 1;
+    Ranks culprits;
+    std::string others;
+    for (const auto& [word, ranks] : call->by_word) {
+      if (word == largest->first && !is_tie) continue;
+      culprits.insert(culprits.end(), ranks.begin(), ranks.end());
+      others += (others.empty() ? "" : ", ") + ranks_text(ranks) + " called " + short_text(word);
+    }
+    const std::string where = "call " + std::to_string(call->number) + " of communicator " +
+                              std::to_string(call->communicator);
+    std::string text = "in " + where + ", " + others;
+    if (!is_tie) {
+      text += "; " + ranks_text(largest->second) + " called " + short_text(largest->first);
+    }
+    if (found.divergence.empty()) found.divergence = text;
+    found.suspects.push_back(make(Suspicion::kDiverged, culprits, std::move(text)));
+  }
+}
+
+// A wait of one rank for a message of another one.
+struct Edge {
+  std::uint32_t from = 0, to = 0;  // ranks of the job
+  const CommunicatorView* part = nullptr;
+  double for_s = 0;
+};
+
+// Whether the rank saw that both the call and this message had been waited for so long.
+bool is_seen(const Wait& wait, double min_s) {
+  const auto seconds = [&](std::uint64_t since_ns) {
+    return static_cast<double>(static_cast<std::int64_t>(wait.noted_ns - since_ns)) / 1e9;
+  };
+  return seconds(wait.call_since_ns) >= min_s && seconds(wait.since_ns) >= min_s / 2;
+}
+
+// Returns the longest wait of the rank that has lasted at least `min_s`.
+std::optional<Edge> edge_of(const RankView& rank, double min_s) {
+  std::optional<Edge> longest;
+  for (const CommunicatorView& part : rank.view.communicators) {
+    if (!part.wait || part.wait->is_for_peer == 0) continue;
+    const double for_s = rank.age(part.wait->call_since_ns);
+    // A failure ends a wait, however short it was.
+    if (!is_seen(*part.wait, min_s) && !part.failure) continue;
+    if (longest && longest->for_s >= for_s) continue;
+    longest = Edge{rank.view.process.rank, part.wait->peer_in_job, &part, for_s};
+  }
+  return longest;
+}
+
+std::string step_text(const Wait& wait) {
+  return "in step " + std::to_string(wait.step) + " of " + std::to_string(wait.steps);
+}
+
+Suspect cut(const Edge& edge, const std::string& why) {
+  const Wait& wait = *edge.part->wait;
+  const std::string text =
+      "the link between " +
+      ranks_text({std::min(edge.from, edge.to), std::max(edge.from, edge.to)}) + ": rank " +
+      std::to_string(edge.from) + " waits " + step_text(wait) + " of call " +
+      std::to_string(wait.call) +
+      (wait.is_sending != 0 ? " to send to rank " : " to receive from rank ") +
+      std::to_string(edge.to) + ", for " + duration_text(edge.for_s) + ", " + why;
+  return make(Suspicion::kCut, {edge.from, edge.to}, text);
+}
+
+// In a circle of waits, the rank in the earliest step has not got its message.
+Suspect cut_of_circle(const std::vector<Edge>& circle) {
+  const auto earliest =
+      std::min_element(circle.begin(), circle.end(), [](const Edge& a, const Edge& b) {
+        const auto key = [](const Edge& edge) {
+          return std::make_pair(edge.part->wait->step, -edge.for_s);
+        };
+        return key(a) < key(b);
+      });
+  return cut(*earliest, "and rank " + std::to_string(earliest->to) +
+                            (circle.size() == 2 ? " waits for it" : " waits for others") +
+                            "; both live");
+}
+
+// The rank at the end of a chain of waits: it waits for no other. Nothing: it may have come there
+// just now.
+std::optional<Suspect> end_of_chain(const JobView& job, const Edge& edge, const RankView* last) {
+  const std::string name = "rank " + std::to_string(edge.to);
+  if (last == nullptr) {
+    return make(
+        Suspicion::kNoRecord, {edge.to},
+        name + " has no record: it has left or ended, or is on a host that was not asked; rank " +
+            std::to_string(edge.from) + " waits for it, for " + duration_text(edge.for_s));
+  }
+  const CommunicatorView* const part = find(*last, edge.part->id);
+  if (part == nullptr) {
+    return make(Suspicion::kNoRecord, {edge.to},
+                name + " has left the communicator; rank " + std::to_string(edge.from) +
+                    " waits for it in call " + std::to_string(edge.part->begun));
+  }
+  const double for_s = last->age(part->inside_ns != 0 ? part->inside_ns : part->changed_ns);
+  if (for_s < kLongS) return std::nullopt;
+  std::uint64_t most = 0;
+  for (const RankView& rank : job.ranks) {
+    if (const auto* const other = find(rank, edge.part->id)) most = std::max(most, other->begun);
+  }
+  const bool is_in_call = part->begun == edge.part->wait->call;
+  const std::string behind = is_in_call ? " has begun call " + std::to_string(part->begun)
+                                        : " is " + counted(most - part->begun, "call") + " behind";
+  if (part->inside_ns != 0) {
+    return make(Suspicion::kWorking, {edge.to},
+                name + behind + ", working inside a call for " + duration_text(for_s));
+  }
+  return make(Suspicion::kComputing, {edge.to},
+              name + behind + ", computing for " + duration_text(for_s));
+}
+
+// Follows the waits from one rank to the rank or link that holds them up. Nothing: that is not
+// clear yet, because some of them have just begun.
+std::optional<Suspect> follow(const JobView& job, Edge edge) {
+  std::vector<Edge> path = {edge};
+  while (true) {
+    const RankView* const next = job.find(edge.to);
+    const CommunicatorView* const part = next == nullptr ? nullptr : find(*next, edge.part->id);
+    if (part == nullptr) return end_of_chain(job, edge, next);
+    if (part->done >= edge.part->wait->call) {
+      return cut(edge, "and rank " + std::to_string(edge.to) + " has completed that call");
+    }
+    const auto onward = edge_of(*next, 0);
+    if (!onward) return end_of_chain(job, edge, next);
+    const auto seen = std::find_if(path.begin(), path.end(),
+                                   [&](const Edge& each) { return each.from == onward->from; });
+    if (seen != path.end()) {
+      const bool is_long = std::all_of(seen, path.end(), [](const Edge& each) {
+        return is_seen(*each.part->wait, kLongS) || each.part->failure;
+      });
+      return is_long ? std::optional(cut_of_circle({seen, path.end()})) : std::nullopt;
+    }
+    edge = *onward;
+    path.push_back(edge);
+  }
+}
+
+void find_waits(const JobView& job, Diagnosis& found) {
+  struct Held {
+    Suspect suspect;
+    std::size_t ranks = 0;
+  };
+  std::vector<Held> all;
+  for (const RankView& rank : job.ranks) {
+    const auto edge = edge_of(rank, kLongS);
+    if (!edge) continue;
+    auto followed = follow(job, *edge);
+    if (!followed) continue;
+    Suspect& suspect = *followed;
+    const auto known = std::find_if(all.begin(), all.end(), [&](const Held& each) {
+      return each.suspect.kind == suspect.kind && each.suspect.ranks == suspect.ranks;
+    });
+    if (known == all.end()) {
+      all.push_back({std::move(suspect), 1});
+    } else {
+      ++known->ranks;
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Held& a, const Held& b) { return a.ranks > b.ranks; });
+  for (Held& each : all) {
+    const bool is_known =
+        std::any_of(found.suspects.begin(), found.suspects.end(),
+                    [&](const Suspect& other) { return other.ranks == each.suspect.ranks; });
+    // Ranks whose calls differ wait for messages that no rank sends.
+    if (each.suspect.kind == Suspicion::kCut && !found.divergence.empty()) continue;
+    if (!is_known) found.suspects.push_back(std::move(each.suspect));
+  }
+}
+
+// What still matters to a job that runs: not the communicators that it has given up, and no cancel,
+// which is the program's own will.
+JobView without_past(JobView job) {
+  for (RankView& rank : job.ranks) {
+    auto& all = rank.view.communicators;
+    std::erase_if(all, [](const CommunicatorView& each) { return each.has_left; });
+    for (CommunicatorView& each : all) {
+      if (!each.failure || static_cast<Status>(each.failure->status) != Status::kCancelled)
+        continue;
+      each.failure.reset();
+      each.wait.reset();
+    }
+  }
+  return job;
+}
+
+// The failure that a rank noted first. Clocks of hosts may differ.
+void find_failure(const JobView& job, Diagnosis& found) {
+  const Failure* first = nullptr;
+  for (const RankView& rank : job.ranks) {
+    for (const CommunicatorView& part : rank.view.communicators) {
+      if (part.failure && (first == nullptr || part.failure->at_wall < first->at_wall)) {
+        first = &*part.failure;
+      }
+    }
+    if (rank.view.process.state == ProcessState::kJoinFailed && found.cause.empty()) {
+      found.cause = "join() failed on rank " + std::to_string(rank.view.process.rank) + ": " +
+                    rank.view.process.text;
+    }
+  }
+  if (first == nullptr) return;
+  found.cause = first->text;
+  if (found.cause.empty()) {  // no call was in progress
+    found.cause = std::string(status_name(static_cast<Status>(first->status))) +
+                  ", noted first by rank " + std::to_string(first->detector_in_job);
+  }
+  const Ranks both = first->detector_in_job == first->peer_in_job
+                         ? Ranks{first->peer_in_job}
+                         : Ranks{first->detector_in_job, first->peer_in_job};
+  const auto status = static_cast<Status>(first->status);
+  if (status == Status::kDeadLink) {
+    const RankView* const peer = job.find(first->peer_in_job);
+    const std::string name = "rank " + std::to_string(first->peer_in_job);
+    if (peer == nullptr) {
+      found.suspects.push_back(make(Suspicion::kNoRecord, {first->peer_in_job},
+                                    name + " was found dead, and has no record"));
+    } else if (found.suspects.empty()) {
+      found.suspects.push_back(make(
+          Suspicion::kCut, both,
+          "the link between " + ranks_text(both) + " was found dead, although both ranks lived"));
+    }
+    return;
+  }
+  const Suspicion kind = status == Status::kMismatch ? Suspicion::kDiverged : Suspicion::kFailed;
+  const bool is_of_one = kind == Suspicion::kFailed && both.size() == 1;
+  if (is_of_one || found.suspects.empty()) {
+    Suspect suspect = make(kind, both, found.cause);
+    // A rank's own reason comes before what the others wait for.
+    const auto place = is_of_one ? found.suspects.begin() : found.suspects.end();
+    found.suspects.insert(place, std::move(suspect));
+  }
+}
+
+}  // namespace
+
+double RankView::age(std::uint64_t time_ns) const {
+  if (time_ns == 0) return 0;
+  const auto before = static_cast<double>(static_cast<std::int64_t>(view.heartbeat_ns - time_ns));
+  return std::max(0.0, before / 1e9 + quiet_s);
+}
+
+const RankView* JobView::find(std::uint32_t rank) const {
+  const auto found = std::lower_bound(
+      ranks.begin(), ranks.end(), rank,
+      [](const RankView& each, std::uint32_t of) { return each.view.process.rank < of; });
+  return found == ranks.end() || found->view.process.rank != rank ? nullptr : &*found;
+}
+
+const char* name_of(Suspicion suspicion) {
+  switch (suspicion) {
+    case Suspicion::kNeverStarted: return "never started";
+    case Suspicion::kEnded: return "ended";
+    case Suspicion::kStopped: return "stopped";
+    case Suspicion::kDiverged: return "diverged";
+    case Suspicion::kComputing: return "computing";
+    case Suspicion::kWorking: return "working";
+    case Suspicion::kCut: return "cut";
+    case Suspicion::kNoRecord: return "no record";
+    case Suspicion::kFailed: return "failed";
+  }
+  return "unknown";
+}
+
+std::vector<JobView> jobs_of(std::vector<RankView> ranks) {
+  // Ranks that have not joined belong to the newest job of the same meeting place.
+  std::map<std::string, std::pair<std::uint64_t, std::string>> newest;
+  for (const RankView& rank : ranks) {
+    const Process& process = rank.view.process;
+    if (process.job[0] == 0 || process.joining[0] == 0) continue;
+    auto& known = newest[process.joining];
+    known = std::max(known, {process.since_wall, process.job});
+  }
+  std::map<std::string, JobView> jobs;
+  for (RankView& rank : ranks) {
+    const Process& process = rank.view.process;
+    std::string name = process.job;
+    if (name.empty()) name = process.joining;
+    const auto met = process.job[0] == 0 ? newest.find(process.joining) : newest.end();
+    if (met != newest.end()) name = met->second.second;
+    JobView& job = jobs[name];
+    job.name = name;
+    job.size = std::max(job.size, process.size);
+    job.ranks.push_back(std::move(rank));
+  }
+  std::vector<JobView> all;
+  for (auto& [name, job] : jobs) {
+    // A rank may have two records: the process that lived last counts.
+    std::sort(job.ranks.begin(), job.ranks.end(), [](const RankView& a, const RankView& b) {
+      return std::make_pair(a.view.process.rank, b.view.heartbeat_wall) <
+             std::make_pair(b.view.process.rank, a.view.heartbeat_wall);
+    });
+    const auto same = [](const RankView& a, const RankView& b) {
+      return a.view.process.rank == b.view.process.rank;
+    };
+    job.ranks.erase(std::unique(job.ranks.begin(), job.ranks.end(), same), job.ranks.end());
+    all.push_back(std::move(job));
+  }
+  return all;
+}
+
+JobView read_job(const std::string& folder, const std::string& job) {
+  JobView found{.name = job};
+  const auto paths = list(folder);
+  if (!paths) return found;
+  std::vector<RankView> ranks;
+  for (const std::string& path : *paths) {
+    FileName name;
+    if (!parse(path.substr(path.rfind('/') + 1), name) || name.job != job) continue;
+    auto view = read_view(path);
+    if (!view) continue;
+    RankView rank{.view = *std::move(view)};
+    rank.life = life_of(rank.view.identity);
+    rank.quiet_s = std::max(
+        0.0,
+        static_cast<double>(static_cast<std::int64_t>(monotonic_ns() - rank.view.heartbeat_ns)) /
+            1e9);
+    ranks.push_back(std::move(rank));
+  }
+  for (JobView& each : jobs_of(std::move(ranks))) {
+    if (each.name == job) found = std::move(each);
+  }
+  return found;
+}
+
+void end_all(std::vector<RankView>& ranks) {
+  std::uint64_t last = 0;
+  for (const RankView& rank : ranks) last = std::max(last, rank.view.heartbeat_wall);
+  for (RankView& rank : ranks) {
+    rank.life = Life::kEnded;
+    rank.quiet_s = static_cast<double>(last - rank.view.heartbeat_wall) / 1e9;
+  }
+}
+
+Diagnosis diagnose(const JobView& whole) {
+  const JobView job = whole.has_ended ? whole : without_past(whole);
+  Diagnosis found;
+  find_missing(job, found);
+  find_silent(job, found);
+  find_divergence(job, found);
+  find_waits(job, found);
+  find_failure(job, found);
+  return found;
+}
+
+bool has_lower_waiter(const JobView& job, std::uint64_t id, std::uint32_t rank) {
+  return std::any_of(job.ranks.begin(), job.ranks.end(), [&](const RankView& other) {
+    const CommunicatorView* const part = find(other, id);
+    return part != nullptr && part->rank < rank && part->wait && other.life == Life::kRuns &&
+           other.quiet_s < kSilentS;
+  });
+}
+
+std::string short_text(std::uint64_t word) {
+  if (word == communicator::kLeavingWord) return "leave()";
+  const std::string text = communicator::call_text(word);
+  constexpr std::string_view kCalled = "called ";
+  return text.starts_with(kCalled) ? text.substr(kCalled.size()) : text;
+}
+
+std::string duration_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
+  return text;
+}
+
+std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
+  constexpr std::size_t kMaxShown = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const std::size_t shown = std::min(ranks.size(), kMaxShown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool is_last = i + 1 == ranks.size();
+    text += (i == 0 ? "" : is_last ? " and " : ", ") + std::to_string(ranks[i]);
+  }
+  if (shown < ranks.size()) text += " and " + std::to_string(ranks.size() - shown) + " more";
+  return text;
+}
+
+}  // namespace espalier::record

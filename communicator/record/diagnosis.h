@@ -1,0 +1,77 @@
+#pragma once
+// Which rank holds a job up, from the records of its ranks. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "communicator/record/view.h"
+
+namespace espalier::record {
+
+// A rank as a reader finds it. Ages refer to the time of the reading; for a job that has ended, to
+// the last sign of any of its ranks.
+struct RankView {
+  View view = {};
+  Life life = Life::kRuns;
+  double quiet_s = 0;  // age of the heartbeat
+
+  // Returns the age of a time of the rank's own clock, s.
+  [[nodiscard]] double age(std::uint64_t time_ns) const;
+};
+
+struct JobView {
+  std::string name = {};  // of the job; of the meeting place, while ranks wait in join()
+  std::uint32_t size = 0;
+  bool has_ended = false;            // only its records are left
+  std::vector<RankView> ranks = {};  // those with a record, ascending
+
+  [[nodiscard]] const RankView* find(std::uint32_t rank) const;
+};
+
+// Sorts ranks into their jobs.
+[[nodiscard]] std::vector<JobView> jobs_of(std::vector<RankView> ranks);
+// Returns a running job with those of its records that are in this folder. Records that cannot be
+// read are left out.
+[[nodiscard]] JobView read_job(const std::string& folder, const std::string& job);
+// Sets the ages and `has_ended` of ranks of which only the records are left.
+void end_all(std::vector<RankView>& ranks);
+
+// In the order in which suspects come.
+enum class Suspicion : std::uint8_t {
+  kNeverStarted,  // others wait in join(), and it has no record
+  kEnded,         // its process is gone
+  kStopped,       // its process does not run
+  kDiverged,      // it called another collective
+  kComputing,     // others wait for it, and it is in no call
+  kWorking,       // others wait for it, and it is in a call that waits for no rank
+  kCut,           // two ranks wait for each other's messages
+  kNoRecord,      // others wait for it, and it has no record
+  kFailed,        // it ended the communicator for a reason of its own
+};
+[[nodiscard]] const char* name_of(Suspicion suspicion);
+
+struct Suspect {
+  Suspicion kind = Suspicion::kFailed;
+  std::vector<std::uint32_t> ranks = {};  // ascending; of kCut: both ends
+  std::string text = {};  // one line: "rank 5 is 2 calls behind, computing for 41 s"
+};
+
+struct Diagnosis {
+  std::vector<Suspect> suspects = {};  // the culprit first; empty: nothing has waited for long
+  std::string divergence = {};         // the first call in which ranks differ; empty: none
+  std::string cause = {};              // of the first failure; empty: none
+};
+[[nodiscard]] Diagnosis diagnose(const JobView& job);
+
+// Whether a rank of the job that is below `rank` in this communicator waits in a call of it, too.
+[[nodiscard]] bool has_lower_waiter(const JobView& job, std::uint64_t id, std::uint32_t rank);
+
+// "allreduce of 50 f32, sum"; for the end of a communicator "leave()"
+[[nodiscard]] std::string short_text(std::uint64_t word);
+// "12 s", "1.5 s"
+[[nodiscard]] std::string duration_text(double seconds);
+// "rank 3", "ranks 0, 1 and 5"
+[[nodiscard]] std::string ranks_text(const std::vector<std::uint32_t>& ranks);
+
+}  // namespace espalier::record

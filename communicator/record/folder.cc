@@ -1,0 +1,164 @@
+#include "communicator/record/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/one_line.h"
+#include "base/process/variables.h"
+#include "communicator/record/view.h"
+
+namespace espalier::record {
+namespace {
+
+constexpr char kPrefix[] = "espalier-";
+
+bool take_number(std::string& text, std::uint32_t& number) {
+  const std::size_t dot = text.rfind('.');
+  if (dot == std::string::npos) return false;
+  const std::string digits = text.substr(dot + 1);
+  if (digits.empty() || digits.size() > 9 ||
+      digits.find_first_not_of("0123456789") != std::string::npos) {
+    return false;
+  }
+  number = static_cast<std::uint32_t>(std::stoul(digits));
+  text.resize(dot);
+  return true;
+}
+
+// The fields of /proc/PID/stat behind the name, from the state. Empty: no such process.
+std::string stat_of(std::uint32_t pid) {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  char text[1024];
+  const ssize_t count = read(file, text, sizeof text);
+  close(file);
+  if (count <= 0) return "";
+  const std::string all(text, static_cast<std::size_t>(count));
+  const std::size_t end = all.rfind(')');
+  return end == std::string::npos || end + 2 >= all.size() ? "" : all.substr(end + 2);
+}
+
+std::uint64_t start_of(const std::string& stat) {
+  constexpr int kField = 19;  // starttime is field 22; the state is 3
+  std::size_t begin = 0;
+  for (int i = 0; i < kField; ++i) {
+    begin = stat.find(' ', begin);
+    if (begin == std::string::npos) return 0;
+    ++begin;
+  }
+  return std::strtoull(stat.c_str() + begin, nullptr, 10);
+}
+
+std::uint64_t own_pid_space() {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+std::string text_of(const FileName& name) {
+  return kPrefix + name.job + "." + std::to_string(name.rank) + "." + std::to_string(name.pid);
+}
+
+bool parse(const std::string& text, FileName& name) {
+  if (!text.starts_with(kPrefix)) return false;
+  std::string rest = text.substr(sizeof kPrefix - 1);
+  if (!take_number(rest, name.pid) || !take_number(rest, name.rank)) return false;
+  name.job = rest;
+  return !rest.empty() && rest.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::vector<std::string> run_folders() {
+  const std::string user = std::to_string(geteuid());
+  std::vector<std::string> all;
+  const char* const given = raw_value(Variable::kRuntimeDir);
+  if (given != nullptr && *given == '/') all.push_back(std::string(given) + "/espalier");
+  for (const std::string& each :
+       {"/run/user/" + user + "/espalier", "/dev/shm/espalier-" + user, "/tmp/espalier-" + user}) {
+    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(each);
+  }
+  return all;
+}
+
+bool is_own(const std::string& folder) {
+  struct stat status {};
+  return lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+std::string make_run_folder() {
+  for (const std::string& folder : run_folders()) {
+    (void)mkdir(folder.c_str(), 0700);
+    if (is_own(folder) && access(folder.c_str(), W_OK | X_OK) == 0) return folder;
+  }
+  return "";
+}
+
+Result<std::vector<std::string>> list(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
+  if (opened == nullptr) {
+    return fail("cannot read the folder '" + one_line(folder) + "': " + std::strerror(errno));
+  }
+  std::vector<std::string> paths;
+  while (const dirent* const entry = readdir(opened.get())) {
+    FileName name;
+    if (parse(entry->d_name, name)) paths.push_back(folder + "/" + entry->d_name);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Identity own_identity() {
+  const auto pid = static_cast<std::uint32_t>(getpid());
+  return {pid, own_pid_space(), start_of(stat_of(pid))};
+}
+
+Life life_of(const Identity& identity) {
+  static const std::uint64_t own_space = own_pid_space();
+  if (identity.pid_space != own_space) return Life::kRuns;
+  const std::string stat = stat_of(identity.pid);
+  if (stat.empty() || stat[0] == 'Z' || stat[0] == 'X') return Life::kEnded;
+  if (start_of(stat) != identity.start_ticks) return Life::kEnded;
+  return stat[0] == 'T' || stat[0] == 't' ? Life::kStopped : Life::kRuns;
+}
+
+void remove_stale(const std::string& folder) {
+  const auto paths = list(folder);
+  if (!paths) return;
+  std::set<std::string> living;
+  std::map<std::string, std::vector<std::string>> ended;
+  for (const std::string& path : *paths) {
+    FileName name;
+    (void)parse(path.substr(folder.size() + 1), name);
+    struct stat status {};
+    const auto view = read_view(path);
+    // A link whose file is gone is stale, too. A file that cannot be read may be being made.
+    const bool is_gone = stat(path.c_str(), &status) != 0;
+    if (!view && !is_gone) continue;
+    if (!is_gone && life_of(view->identity) != Life::kEnded) {
+      living.insert(name.job);
+    } else {
+      ended[name.job].push_back(path);
+    }
+  }
+  for (const auto& [job, of] : ended) {
+    if (living.contains(job)) continue;
+    for (const std::string& path : of) (void)unlink(path.c_str());
+  }
+}
+
+}  // namespace espalier::record

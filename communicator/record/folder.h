@@ -1,0 +1,46 @@
+#pragma once
+// Where records are: a folder of this user alone on this host. Host only.
+
+#include <string>
+#include <vector>
+
+#include "espalier/base/result.h"
+
+namespace espalier::record {
+
+// The name of a record's file: "espalier-JOB.RANK.PID".
+struct FileName {
+  std::string job = {};
+  std::uint32_t rank = 0, pid = 0;
+};
+[[nodiscard]] std::string text_of(const FileName& name);
+// Returns whether `text` is such a name.
+[[nodiscard]] bool parse(const std::string& text, FileName& name);
+
+// The folders in which records of this user may be, the preferred one first: `espalier` in
+// XDG_RUNTIME_DIR and in /run/user/UID, espalier-UID in /dev/shm and in /tmp.
+[[nodiscard]] std::vector<std::string> run_folders();
+// Whether the folder is there, is of this user, and no other user can read it.
+[[nodiscard]] bool is_own(const std::string& folder);
+// Returns the first of these folders that is there or can be made. Empty: none.
+[[nodiscard]] std::string make_run_folder();
+
+// Returns the paths of the records in a folder.
+// Error: the folder cannot be read.
+[[nodiscard]] Result<std::vector<std::string>> list(const std::string& folder);
+
+// How a process is, by its number.
+enum class Life : std::uint8_t { kRuns, kStopped, kEnded };
+// What identifies a process on this host, also after its number was given again.
+struct Identity {
+  std::uint32_t pid = 0;
+  std::uint64_t pid_space = 0, start_ticks = 0;
+};
+[[nodiscard]] Identity own_identity();
+// Returns kRuns for a process of another namespace, of which nothing is known here.
+[[nodiscard]] Life life_of(const Identity& identity);
+
+// Removes the records of this folder whose jobs have no process any more.
+void remove_stale(const std::string& folder);
+
+}  // namespace espalier::record

@@ -1,0 +1,282 @@
+// Newcomers of a running job: accept(), alone and after a failure.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "base/testing/child.h"
+#include "base/testing/contains.h"
+#include "base/testing/free_port.h"
+#include "base/testing/results.h"
+#include "bootstrap/newcomers.h"
+#include "bootstrap/server.h"
+#include "communicator/record/folder.h"
+#include "communicator/record/view.h"
+#include "communicator/testing/chain_file.h"
+#include "communicator/testing/local_job.h"
+#include "espalier/communicator.h"
+#include "espalier/espalier.h"
+#include "tests/directory_test.h"
+
+namespace espalier {
+namespace {
+
+using namespace communicator::testing;
+using std::chrono::milliseconds;
+
+// A job of threads with a server of its own.
+class Growing : public DirectoryTest {
+ protected:
+  void begin(std::uint32_t ranks, const std::string& address = "127.0.0.1:0") {
+    server_ = or_throw(bootstrap::Server::start(address, ranks, secret_));
+    ranks_ = ranks;
+    file_ = directory_ / "job";
+    ASSERT_EQ(
+        message_of(bootstrap::write_ticket(
+            file_, bootstrap::job_ticket({.address = server_->address(), .secret = secret_}))),
+        "");
+  }
+
+  JoinOptions options_of(std::uint32_t rank, const std::string& address,
+                         std::uint32_t ranks) const {
+    bootstrap::Place place{.method = bootstrap::Method::kEnvironment,
+                           .rank = rank,
+                           .size = ranks,
+                           .address = address,
+                           .secret = secret_,
+                           .is_secret = true};
+    JoinOptions options = common();
+    options.membership = or_throw(bootstrap::connect(std::move(place), milliseconds(20'000)));
+    return options;
+  }
+  JoinOptions newcomer() const {
+    JoinOptions options = common();
+    options.bootstrap = {.method = bootstrap::Method::kNewcomer, .job_file = file_};
+    return options;
+  }
+  JoinOptions common() const {
+    return {.provider = provider_, .deadline = std::chrono::seconds(4), .schedules = schedules_};
+  }
+
+  // Runs `member` on each rank of the job, and `late` in as many newcomers.
+  void run(const std::function<void(Communicator&)>& member, std::uint32_t newcomers,
+           const std::function<void(Communicator&)>& late) {
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      threads.emplace_back([&, rank] {
+        auto world = join(options_of(rank, server_->address(), ranks_));
+        ASSERT_TRUE(world) << world.error().message;
+        member(*world);
+      });
+    }
+    for (std::uint32_t i = 0; i < newcomers; ++i) {
+      threads.emplace_back([&] {
+        auto world = join(newcomer());
+        ASSERT_TRUE(world) << world.error().message;
+        late(*world);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  bootstrap::JobSecret secret_{7};
+  std::unique_ptr<bootstrap::Server> server_;
+  std::uint32_t ranks_ = 0;
+  std::string file_, provider_ = "tcp";
+  std::vector<std::string> schedules_;
+};
+
+void expect_sum(Communicator& on, std::uint32_t ranks) {
+  Vector ones(100, 1);
+  EXPECT_EQ(message_of(on.allreduce(Out(ones), Op::kSum)), "");
+  EXPECT_EQ(ones, Vector(100, ranks));
+  EXPECT_EQ(on.size(), ranks);
+}
+
+// The old communicator, its parts and the new one work side by side, and end in any order.
+TEST_F(Growing, NewcomersGetTheRanksAfterTheMembers) {
+  for (const char* provider : {"tcp", "mem"}) {
+    SCOPED_TRACE(provider);
+    provider_ = provider;
+    begin(3);
+    run(
+        [](Communicator& world) {
+          auto part = or_throw(world.split(world.rank() % 2));
+          auto grown = or_throw(world.accept(2));
+          EXPECT_EQ(grown.rank(), world.rank());
+          expect_sum(grown, 5);
+          expect_sum(world, 3);
+          EXPECT_PRED2(contains, message_of(world.accept(1)), "before accept()");
+          EXPECT_PRED2(contains, message_of(world.rejoin()), "before accept()");
+          if (world.rank() == 1) {
+            EXPECT_EQ(message_of(world.leave()), "");
+          }
+          expect_sum(*part, part->size());
+          auto both = or_throw(grown.split(0));
+          expect_sum(*both, 5);
+        },
+        2,
+        [](Communicator& grown) {
+          EXPECT_GE(grown.rank(), 3U);
+          expect_sum(grown, 5);
+          auto both = or_throw(grown.split(0));
+          expect_sum(*both, 5);
+        });
+  }
+}
+
+// A schedule file serves the number of ranks that the job was started with, and no other.
+TEST_F(Growing, ScheduleFilesServeTheFirstSize) {
+  schedules_ = {directory_ / "chain.esp"};
+  write_chain(schedules_.front(), 2);
+  begin(2);
+  const auto algorithm = [](Communicator& on) {
+    Vector data(10, on.rank());
+    const std::string name = or_throw(on.plan(call::broadcast(data, 0))).algorithm();
+    EXPECT_EQ(message_of(on.broadcast(data, 0)), "");
+    EXPECT_EQ(data, Vector(10, 0));
+    return name;
+  };
+  run(
+      [&](Communicator& world) {
+        EXPECT_EQ(algorithm(world), schedules_.front());
+        auto grown = or_throw(world.accept(1));
+        EXPECT_NE(algorithm(grown), schedules_.front());
+        EXPECT_EQ(algorithm(world), schedules_.front());
+      },
+      1, [&](Communicator& grown) { EXPECT_NE(algorithm(grown), schedules_.front()); });
+}
+
+// With none needed, none come, and the ranks are the same.
+TEST_F(Growing, WithoutNewcomers) {
+  begin(2);
+  run(
+      [](Communicator& world) {
+        EXPECT_EQ(message_of(world.accept(1, milliseconds(50))),
+                  "accept(): 0 of 1 newcomer came within 50 ms; expected more processes that join "
+                  "through the job file");
+        EXPECT_PRED2(contains, message_of(world.accept(1, milliseconds(-1))), "below 0");
+        expect_sum(world, 2);
+        auto same = or_throw(world.accept(0, milliseconds(0)));
+        expect_sum(same, 2);
+        EXPECT_PRED2(contains, message_of(or_throw(same.split(0))->accept()), "a part of the job");
+        // Ranks that disagree get the same line.
+        const std::string line = message_of(same.accept(1 + same.rank(), milliseconds(50)));
+        EXPECT_PRED2(contains, line, "another one for");
+        expect_sum(same, 2);
+      },
+      0, {});
+}
+
+// A job of one process grows, too.
+TEST_F(Growing, FromOneRank) {
+  begin(1);
+  run(
+      [](Communicator& world) {
+        auto grown = or_throw(world.accept(2));
+        expect_sum(grown, 3);
+      },
+      2, [](Communicator& grown) { expect_sum(grown, 3); });
+}
+
+// The two communicators that were made last have the same ids in the records of all ranks.
+void expect_same_ids(const std::string& folder, std::size_t ranks) {
+  std::vector<std::array<std::uint64_t, 2>> ids;
+  for (const std::string& path : or_throw(record::list(folder))) {
+    const record::View view = or_throw(record::read_view(path));
+    if (view.process.pid != static_cast<std::uint32_t>(getpid())) continue;
+    const auto& all = view.communicators;
+    ASSERT_GE(all.size(), 2U);
+    ids.push_back({all[all.size() - 2].id, all.back().id});
+  }
+  EXPECT_EQ(ids.size(), ranks);
+  for (const auto& each : ids) EXPECT_EQ(each, ids.front());
+}
+
+// Rank 1 is killed. The others cannot accept before they have rejoined; then a newcomer takes its
+// place.
+TEST_F(Growing, ANewcomerTakesTheNumberOfARankThatEnded) {
+  setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
+  const auto use = [&](Communicator& grown) {
+    expect_sum(grown, 3);
+    auto part = or_throw(grown.split(0));
+    expect_sum(*part, 3);
+    if (grown.rank() == 1) expect_same_ids(directory_ / "espalier", 3);
+    expect_sum(grown, 3);
+  };
+  const std::string address = "127.0.0.1:" + std::to_string(free_port());
+  // It begins before this process has threads.
+  const pid_t victim = start_child([&] {
+    auto world = join(options_of(1, address, 3));
+    if (world) (void)world->barrier();
+    while (world) pause();
+  });
+  begin(3, address);
+  std::vector<std::thread> threads;
+  for (const std::uint32_t rank : {0U, 2U}) {
+    threads.emplace_back([&, rank] {
+      auto world = or_throw(join(options_of(rank, address, 3)));
+      (void)world.barrier();
+      if (rank == 0) kill(victim, SIGKILL);
+      EXPECT_FALSE(world.barrier());
+      EXPECT_PRED2(contains, message_of(world.accept()), "the communicator failed before");
+      auto rest = or_throw(world.rejoin());
+      expect_sum(rest, 2);
+      auto grown = or_throw(rest.accept(1));
+      EXPECT_EQ(grown.rank(), rank);
+      use(grown);
+    });
+  }
+  threads.emplace_back([&] {
+    auto grown = or_throw(join(newcomer()));
+    EXPECT_EQ(grown.rank(), 1U);
+    use(grown);
+  });
+  for (std::thread& thread : threads) thread.join();
+  (void)waitpid(victim, nullptr, 0);
+  unsetenv("XDG_RUNTIME_DIR");
+}
+
+// In C.
+TEST_F(Growing, FromC) {
+  secret_ = {};
+  begin(2);
+  const auto grow = [](espalier_comm* comm) {
+    espalier_comm* grown = nullptr;
+    EXPECT_EQ(espalier_accept(comm, 1, 20'000, &grown), ESPALIER_OK) << espalier_error();
+    EXPECT_EQ(espalier_size(grown), 3U);
+    EXPECT_EQ(espalier_leave(grown), ESPALIER_OK);
+    EXPECT_EQ(espalier_leave(comm), ESPALIER_OK);
+  };
+  EXPECT_EQ(espalier_accept(nullptr, 1, 0, nullptr), ESPALIER_BAD_ARGUMENT);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      espalier_join_options options = espalier_default_join_options();
+      options.method = rank < 2 ? ESPALIER_TABLE : ESPALIER_NEWCOMER;
+      const std::string address = server_->address();
+      const char* const table[] = {address.c_str(), address.c_str()};
+      if (rank < 2) {
+        options.table = table;
+        options.rank = rank;
+        options.size = 2;
+      } else {
+        options.job_file = file_.c_str();
+      }
+      espalier_comm* comm = nullptr;
+      ASSERT_EQ(espalier_join(&options, &comm), ESPALIER_OK) << espalier_error();
+      if (rank < 2) return grow(comm);
+      EXPECT_EQ(espalier_leave(comm), ESPALIER_OK);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Two hosts, each a network namespace with interfaces as hosts have them: every job finds the addresses that reach its processes.
+
+addresses_test.py JOINED     a small program that joins, calls collectives and says so (programs/joined.cc)
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from launchers import environment, run_by_hand
+
+JOINED = os.path.abspath(sys.argv[1])
+PREFIX = f"adr{os.getpid()}"
+DEADLINE_MS = "60000"  # only a hang reaches it
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+def refusal():
+    """Why no namespace can be made; empty: it can."""
+    try:
+        done = subprocess.run(["ip", "netns", "add", f"{PREFIX}x"], check=False, capture_output=True, text=True)
+    except FileNotFoundError:
+        return "no program ip (Debian's iproute2)"
+    if done.returncode != 0:
+        return done.stderr.strip() or "ip netns add fails"
+    ip("netns", "del", f"{PREFIX}x")
+    return ""
+
+
+class Hosts:
+    """Two hosts with a cable, eth0 at both ends. Further interfaces come before it or after it."""
+
+    def __init__(self, case):
+        self.names = [f"{PREFIX}a", f"{PREFIX}b"]
+        case.addCleanup(self.remove)
+        for name in self.names:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+
+    def remove(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+            shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
+
+    def cable(self, interface, *addresses, rate=None):
+        """Each address has a %, the number of the host."""
+        a, b = self.names
+        ip("link", "add", interface, "netns", a, "type", "veth", "peer", "name", interface, "netns", b)
+        self.configure(interface, *addresses)
+
+    def loose(self, name, interface):
+        """An interface of one host with a carrier, whose cable leads back to the host."""
+        ip("-n", name, "link", "add", interface, "type", "veth", "peer", "name", interface + "x")
+        for end in (interface, interface + "x"):
+            ip("-n", name, "link", "set", end, "up")
+
+    def bridge(self, interface, *addresses):
+        """A bridge with a port, so that it has a carrier."""
+        for name in self.names:
+            ip("-n", name, "link", "add", interface, "type", "bridge")
+            self.loose(name, interface + "p")
+            ip("-n", name, "link", "set", interface + "p", "master", interface)
+        self.configure(interface, *addresses)
+
+    def apart(self, interface, *addresses):
+        """An interface that leads nowhere, as a network of which each host sees another one."""
+        for name in self.names:
+            self.loose(name, interface)
+        self.configure(interface, *addresses)
+
+    def configure(self, interface, *addresses):
+        for number, name in enumerate(self.names, 1):
+            ip("-n", name, "link", "set", interface, "up")
+            for address in addresses:
+                ip("-n", name, "addr", "add", address.replace("%", str(number)), "dev", interface, "nodad")
+
+    def write_hosts(self, host, *lines):
+        folder = pathlib.Path("/etc/netns", self.names[host])
+        folder.mkdir(parents=True)
+        (folder / "hosts").write_text("\n".join(("127.0.0.1 localhost", *lines, "")), encoding="utf-8")
+
+    def start(self, host, *command, **variables):
+        return subprocess.Popen(["ip", "netns", "exec", self.names[host], *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env=environment(**variables))
+
+    def run(self, host, *command, **variables):
+        done = subprocess.run(["ip", "netns", "exec", self.names[host], *command], check=False, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, env=environment(**variables))
+        return done.returncode, done.stdout, done.stderr
+
+    def run_all(self, ranks, deadline_ms=DEADLINE_MS, port="4300", **variables):
+        """Runs a job by hand; rank r is on host r % 2. Returns (status, stdout, stderr) of each."""
+        def run(rank):
+            return self.run(rank % 2, JOINED, deadline_ms, RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_PORT=port, **variables)
+        with concurrent.futures.ThreadPoolExecutor(ranks) as pool:
+            return list(pool.map(run, range(ranks)))
+
+
+class Addresses(unittest.TestCase):
+    def setUp(self):
+        if reason := refusal():
+            self.skipTest(f"no network namespaces: {reason}")
+        self.hosts = Hosts(self)
+
+    def secret(self):
+        """A file, so that rank 0 has nothing to say about strangers."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "secret")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            file.write(bytes(range(32)))
+        return path
+
+    def check_joins(self, ranks=4, **variables):
+        outputs = self.hosts.run_all(ranks, ESPALIER_SECRET_FILE=self.secret(), **variables)
+        self.assertEqual([status for status, _, _ in outputs], [0] * ranks, outputs)
+        self.assertEqual(outputs[0][1], f"{ranks} processes joined\n")
+        self.assertEqual([error for _, _, error in outputs], [""] * ranks)
+
+    def test_name_at_127_0_1_1(self):
+        """Debian gives the own name this address. A bridge of containers comes first."""
+        self.hosts.bridge("docker0", "172.17.0.1/16")
+        self.hosts.cable("eth0", "10.77.0.%/24")
+        self.hosts.write_hosts(0, "127.0.1.1 headnode")
+        self.hosts.write_hosts(1, "10.77.0.1 headnode")
+        self.check_joins(MASTER_ADDR="headnode")
+
+    def test_ipv6_only(self):
+        self.hosts.cable("eth0", "fd77::%/64")
+        for address in ("fd77::1", "[fd77::1]"):
+            with self.subTest(address):
+                self.check_joins(MASTER_ADDR=address)
+
+    def test_link_local_only(self):
+        """The interface has another number on each host, and no other address."""
+        self.hosts.loose(self.hosts.names[1], "other")
+        self.hosts.cable("eth0", "fe80::%/64")
+        self.check_joins(MASTER_ADDR="fe80::1%eth0")
+
+    def test_subnets_that_lead_nowhere(self):
+        """A tunnel and a network that is faster, as it says, have an address of their own on each host, and reach no other."""
+        self.hosts.apart("vpn0", "10.8.0.%/24", "fd08::%/64")
+        self.hosts.cable("eth0", "10.77.0.%/24", "fd77::%/64")
+        self.hosts.apart("eth1", "10.9.0.%/24")
+        self.check_joins(MASTER_ADDR="10.77.0.1")
+
+    def test_ports(self):
+        self.hosts.cable("eth0", "10.77.0.%/24")
+        self.check_joins(MASTER_ADDR="10.77.0.1", ESPALIER_PORTS="40000-40003")
+        outputs = self.hosts.run_all(4, "4000", ESPALIER_SECRET_FILE=self.secret(), MASTER_ADDR="10.77.0.1",
+                                     ESPALIER_PORTS="40000-40000", FI_PROVIDER="tcp")
+        errors = [error for status, _, error in outputs if status == 2 and "no port of 40000-40000 is free" in error]
+        self.assertTrue(errors, outputs)
+        for error in errors:
+            self.assertEqual(error.count("\n"), 1, outputs)
+
+    def test_interfaces(self):
+        """Data goes where the variable says, though the rendezvous is elsewhere."""
+        self.hosts.cable("eth0", "10.77.0.%/24")
+        self.hosts.cable("eth1", "10.78.0.%/24")
+        self.check_joins(MASTER_ADDR="10.77.0.1", ESPALIER_INTERFACE="10.78.0.0/16")
+        status, _, error = self.hosts.run(0, JOINED, DEADLINE_MS, RANK="0", WORLD_SIZE="2", MASTER_ADDR="10.77.0.1",
+                                          MASTER_PORT="4300", ESPALIER_INTERFACE="eth0,ib0", ESPALIER_SECRET_FILE=self.secret())
+        self.assertEqual((status, error.count("\n")), (2, 1), error)
+        self.assertIn("'ib0' names no interface of this host that is up and running; expected one of lo, eth0, eth1", error)
+
+    def test_says_what_was_tried(self):
+        """A name has two addresses: one that no host has, and one without a route."""
+        self.hosts.cable("eth0", "10.77.0.%/24")
+        self.hosts.write_hosts(1, "10.77.0.9 lost", "10.99.0.1 lost")
+        status, _, error = self.hosts.run(1, JOINED, "7000", RANK="1", WORLD_SIZE="2", MASTER_ADDR="lost", MASTER_PORT="4300",
+                                          ESPALIER_PATIENCE="1")
+        words = error.split("\n")
+        self.assertEqual(status, 2, error)
+        self.assertRegex(words[0], r"^espalier: rank 1 of 2 waits for the job's server; it was reached at none of ")
+        last = re.search(r"no server of the job at lost:4300 within 7 s; tried (.*); expected rank 0", error)
+        self.assertTrue(last, error)
+        self.assertIn("10.99.0.1 (network is unreachable)", last[1])
+        self.assertIn("10.77.0.9 (eth0: no route to host)", last[1])
+        self.assertEqual(len(words), 5, error)  # after 1, 2 and 4 s, and the end
+
+    def test_data_that_does_not_arrive(self):
+        """The variable names a network that leads nowhere: both hosts say so."""
+        self.hosts.cable("eth0", "10.77.0.%/24")
+        self.hosts.apart("vpn0", "10.8.0.%/24")
+        secret = self.secret()
+        jobs = [self.hosts.start(rank, JOINED, DEADLINE_MS, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="10.77.0.1", MASTER_PORT="4300",
+                                 ESPALIER_INTERFACE="vpn0", ESPALIER_PATIENCE="1", ESPALIER_SECRET_FILE=secret) for rank in range(2)]
+        try:
+            for rank, job in enumerate(jobs):
+                self.assertRegex(job.stderr.readline(), rf"^espalier: rank {rank} of 2 waits for its links to rank {1 - rank} at "
+                                                        rf"10\.8\.0\.{2 - rank}:\d+ \(vpn0: no answer\)\n$")
+        finally:
+            for job in jobs:
+                job.kill()
+                job.communicate()
+
+
+class Waits(unittest.TestCase):
+    def words(self, ranks, **variables):
+        """What ranks 0 .. ranks-1 of a job with one more say."""
+        outputs = run_by_hand([JOINED, "3000"], ranks, total=ranks + 1, **variables)
+        self.assertEqual([status for status, _, _ in outputs], [2] * ranks, outputs)
+        lines = [error.splitlines() for _, _, error in outputs]
+        for each in lines:
+            # The deadline of another rank may be the first to pass.
+            self.assertRegex(each[-1], r"^joined: (rank 2 of 3 did not come within 3 s|(the job's server|rank 1) has ended; rank 2 never started, .*)$")
+        return [each[:-1] for each in lines]
+
+    def test_one_rank_speaks(self):
+        line = "espalier: waiting for rank 2 of 3: rank 2 never started, or does not reach this job's server"
+        self.assertEqual(self.words(2, ESPALIER_PATIENCE="1"), [[line, line], []])  # after 1 and 2 s
+
+    def test_none_speaks(self):
+        self.assertEqual(self.words(2, ESPALIER_PATIENCE="0"), [[], []])
+
+    def test_all_speak_if_watched(self):
+        self.assertEqual(self.words(2, ESPALIER_VERBOSE="1"), [[f"espalier: rank {rank} waits for rank 2 of 3"] for rank in range(2)])
+
+
+unittest.main(argv=sys.argv[:1])
