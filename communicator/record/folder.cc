@@ -86,10 +86,14 @@ std::vector<std::string> run_folders() {
   const std::string user = std::to_string(geteuid());
   std::vector<std::string> all;
   const char* const given = raw_value(Variable::kRuntimeDir);
-  if (given != nullptr && *given == '/') all.push_back(std::string(given) + "/espalier");
+  struct stat status {};
+  if (given != nullptr && *given == '/' && "/run/user/" + user != given &&
+      stat(given, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid()) {
+    return {std::string(given) + "/espalier"};
+  }
   for (const std::string& each :
        {"/run/user/" + user + "/espalier", "/dev/shm/espalier-" + user, "/tmp/espalier-" + user}) {
-    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(each);
+    all.push_back(each);
   }
   return all;
 }

@@ -18,7 +18,8 @@ struct FileName {
 [[nodiscard]] bool parse(const std::string& text, FileName& name);
 
 // The folders in which records of this user may be, the preferred one first: `espalier` in
-// XDG_RUNTIME_DIR and in /run/user/UID, espalier-UID in /dev/shm and in /tmp.
+// /run/user/UID, espalier-UID in /dev/shm and in /tmp. If XDG_RUNTIME_DIR is another folder of this
+// user, only `espalier` there: the user sets these jobs apart.
 [[nodiscard]] std::vector<std::string> run_folders();
 // Whether the folder is there, is of this user, and no other user can read it.
 [[nodiscard]] bool is_own(const std::string& folder);

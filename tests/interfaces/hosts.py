@@ -144,8 +144,9 @@ def alone():
     process, which takes care of orphans."""
     if os.environ.get("ESPALIER_LAB_ALONE") == "1":
         return
-    done = subprocess.run(["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh", sys.executable, *sys.argv],
-                          env={**os.environ, "ESPALIER_LAB_ALONE": "1"})
+    with tempfile.TemporaryDirectory() as run:  # of records, which no process outside could tell from those of living processes
+        done = subprocess.run(["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh", sys.executable, *sys.argv],
+                              env={**os.environ, "ESPALIER_LAB_ALONE": "1", "XDG_RUNTIME_DIR": run})
     sys.exit(done.returncode)
 
 
