@@ -36,6 +36,7 @@ KINDS = {"never started": "a rank never starts", "stopped": "a rank is stopped (
 RECORDED = {"ended": ("stopped", "ended")}
 OWN_FAULTS = {"computing": "compute", "diverged": "other", "working": "operator"}
 PAUSE_S = 0.3
+UNDECIDED_S = 5  # how long an answer may name both sides of a divergence, because a rank has not come to the call
 AFTER_S = 5  # from the fault to the end of a job of which the records are read
 SHORT_D = 2
 
@@ -130,6 +131,11 @@ class Case:
             return ""
         return f"{first['kind']} {first['ranks']}: {first['text']}"
 
+    def is_undecided(self, job):
+        """Whether as many ranks are in the one call as in the other: the next that comes decides."""
+        first = job["suspects"][0]
+        return first["kind"] == "diverged" and set(self.victims) < set(first["ranks"])
+
     def run(self):
         """Returns (what was wrong, seconds from the fault to the answer)."""
         with tempfile.TemporaryDirectory(prefix="espalier-judge-") as name:
@@ -158,7 +164,7 @@ class Case:
         while True:
             answer, refusal = self.ask(environment)
             waited = time.monotonic() - began
-            if answer and answer["suspects"]:
+            if answer and answer["suspects"] and not (self.is_undecided(answer) and waited < UNDECIDED_S):
                 self.read_output(path)
                 return self.judge(answer), waited
             if waited > HANG_S:
@@ -184,8 +190,9 @@ on {cores} processors. Each case is a job of 2 to 8 ranks (`espalier launch`) ov
 holds it up. The judge made the fault, so it knows the rank, or both ends of the cable. An answer is right if the first suspect of
 `espalier status` has these ranks and this kind.
 
-While the job runs, the judge asks every {pause} s, and the first answer with any suspect counts. The time is from the fault to that answer; a
-wait of less than 1 s is no suspicion. Records alone: the job ran with ESPALIER_RECORD and was killed {after} s after the fault, by
+While the job runs, the judge asks every {pause} s, and the first answer with any suspect counts, except that it asks again for
+{undecided} s while the answer names both sides of a divergence, because as many ranks are in the one call as in the other. The time is from the
+fault to that answer; a wait of less than 1 s is no suspicion. Records alone: the job ran with ESPALIER_RECORD and was killed {after} s after the fault, by
 SIGKILL; half of the stopped and killed ranks and cut cables had a deadline of {short} s, so that the job failed before.
 
 {table}
@@ -206,7 +213,7 @@ def page_of(results, words):
     rows.append(["all", total(False), "", "", total(True)])
     columns = ["fault", "right while it runs", "s, median", "s, longest", "right by the records alone"]
     table = markdown(columns, rows, columns[1:])
-    return PAGE.format(cases=words.cases, records=words.records, cores=os.cpu_count(), pause=PAUSE_S, after=AFTER_S, short=SHORT_D,
+    return PAGE.format(cases=words.cases, records=words.records, cores=os.cpu_count(), pause=PAUSE_S, undecided=UNDECIDED_S, after=AFTER_S, short=SHORT_D,
                        table=table.rstrip())
 
 
