@@ -5,7 +5,7 @@
 // Between a call and its schedule there are three caches:
 // - the last operations of a channel (channel.h): a repeated call must allocate nothing;
 // - the choices and programs here: communicators of the same ranks choose and prove once;
-// - the files of a host (cache_file.h): not every rank of every job chooses and proves.
+// - the files of a host (cache/cache_file.h): not every rank of every job chooses and proves.
 
 #include <cstdint>
 #include <map>

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <string>
 
-#include "communicator/cache_file.h"
-#include "communicator/chosen_cache.h"
-#include "communicator/proven_cache.h"
+#include "communicator/cache/cache_file.h"
+#include "communicator/cache/chosen_cache.h"
+#include "communicator/cache/proven_cache.h"
 #include "tests/fuzz/expect.h"
 #include "tests/fuzz/folder.h"
 

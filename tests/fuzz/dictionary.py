@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Schemas give the names of their fields and values, code gives its strings without spaces. A target without sources has no dictionary.
 SOURCES = {
     "board": ["proto/board.proto"],
-    "cache": ["communicator/cache_file.cc", "communicator/chosen_cache.cc", "communicator/proven_cache.cc"],
+    "cache": ["communicator/cache/cache_file.cc", "communicator/cache/chosen_cache.cc", "communicator/cache/proven_cache.cc"],
     "embedding": ["proto/embedding.proto", "topology/embedding.cc"],
     "faults": ["hal/fault/faults.cc"],
     "hosts": ["tools/launch/hosts.cc"],

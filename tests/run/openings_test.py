@@ -26,7 +26,7 @@ READERS = {
     "base/process/inherited.cc": "/dev/null",
     "bootstrap/join.cc": "the job secret and the file of rank 0, regular and of mode 0600",
     "bootstrap/newcomers.cc": "the job file, regular and of mode 0600",
-    "communicator/cache_file.cc": "the cache, regular and of mode 0600; the program itself",
+    "communicator/cache/cache_file.cc": "the cache, regular and of mode 0600; the program itself",
     "communicator/measure_network.cc": "/proc",
     "communicator/record/folder.cc": "/proc",
     "communicator/record/view.cc": "a record, regular, of the right size and with O_NONBLOCK",

@@ -1,4 +1,4 @@
-#include "communicator/cache_file.h"
+#include "communicator/cache/cache_file.h"
 
 #include <elf.h>
 #include <fcntl.h>

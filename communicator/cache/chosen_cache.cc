@@ -1,4 +1,4 @@
-#include "communicator/chosen_cache.h"
+#include "communicator/cache/chosen_cache.h"
 
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "base/parse_number.h"
 #include "collectives/build/builder.h"
-#include "communicator/cache_file.h"
+#include "communicator/cache/cache_file.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/internal/base/assert.h"

@@ -1,9 +1,9 @@
-#include "communicator/proven_cache.h"
+#include "communicator/cache/proven_cache.h"
 
 #include <cstring>
 
 #include "base/digest.h"
-#include "communicator/cache_file.h"
+#include "communicator/cache/cache_file.h"
 
 namespace espalier::communicator {
 namespace {

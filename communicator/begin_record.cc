@@ -1,4 +1,4 @@
-#include "communicator/joining.h"
+#include "communicator/begin_record.h"
 
 #include <unistd.h>
 
