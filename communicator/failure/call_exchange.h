@@ -1,14 +1,14 @@
 #pragma once
-// After a mismatch, or a rank that ended the communicator for a reason of its own (its operator
-// threw, or it has no memory): the nodes that the cause names tell all ranks what
-// the cause has no room for. Host only.
+// The note of a failure: the nodes that the cause names tell all ranks the rest, for which the
+// cause has no room. The failure is a mismatch, or a rank ended the communicator: its operator
+// threw, the rank has no memory, or the program cancelled. Host only.
 //
 // The machines have ended. The note travels byte by byte over the backbone, whose links both ends
-// have, and each rank passes on what it knows: in controls of kind kAnswer, whose numbers a machine
-// ignores, so a rank whose machine has not ended takes no harm. It travels before the endpoint is
-// released, because an endpoint with pending messages then breaks its connections. A
-// control may replace an unread one. Therefore each has the sender's whole state: the byte that it
-// needs next, and the byte that the receiver needs.
+// have, and each rank passes on its part. It travels in controls of kind kAnswer, whose numbers a
+// machine ignores: a rank whose machine has not ended takes no harm. It travels before the endpoint
+// is released, because an endpoint with pending messages then breaks its connections. A control may
+// replace an unread one. Therefore each has the sender's whole state: the byte that it needs next,
+// and the byte that the receiver needs.
 
 #include <array>
 #include <bitset>

@@ -13,7 +13,7 @@
 #include "base/testing/child.h"
 #include "base/testing/contains.h"
 #include "base/testing/results.h"
-#include "bootstrap/server.h"
+#include "bootstrap/testing/server_process.h"
 #include "communicator/job_part.h"
 #include "communicator/testing/chain_file.h"
 #include "communicator/testing/local_job.h"
@@ -61,34 +61,12 @@ TEST(Communicator, Rejoin) {
 
 // The server of a job in a process of its own. TSan's runtime of gcc 12 ends a child of a process
 // with threads when the child starts one.
-class ServerProcess {
+class ServerProcess : public bootstrap::ServerProcess {
  public:
-  explicit ServerProcess(std::uint32_t ranks) {
-    int ends[2] = {-1, -1};
-    EXPECT_EQ(pipe(ends), 0);
-    process_ = start_child([&] {
-      const auto server = or_throw(bootstrap::Server::start("127.0.0.1:0", ranks, {}));
-      const std::string& address = server->address();
-      if (write(ends[1], address.data(), address.size()) < 0) return;
-      close(ends[1]);
-      while (true) pause();
-    });
-    close(ends[1]);
-    char byte = 0;
-    while (read(ends[0], &byte, 1) == 1) address_ += byte;
-    close(ends[0]);
+  explicit ServerProcess(std::uint32_t ranks) : bootstrap::ServerProcess(ranks) {
+    EXPECT_NE(address(), "");
   }
-  ~ServerProcess() {
-    EXPECT_EQ(kill(process_, SIGKILL), 0);
-    EXPECT_EQ(waitpid(process_, nullptr, 0), process_);
-  }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-  [[nodiscard]] const std::string& address() const { return address_; }
-
- private:
-  pid_t process_ = 0;
-  std::string address_;
+  ~ServerProcess() { EXPECT_TRUE(end()); }
 };
 
 // Joins the server's job. Returns the options to join with it.

@@ -13,7 +13,7 @@
 #include <optional>
 #include <thread>
 
-#include "bootstrap/server.h"
+#include "bootstrap/testing/server_process.h"
 #include "espalier/base/status.h"
 #include "tests/cancel/member.h"
 
@@ -32,39 +32,6 @@ pid_t start_process(Body body) {
   std::fflush(nullptr);
   _exit(0);
 }
-
-// The server of a job, in a process of its own.
-class ServerProcess {
- public:
-  explicit ServerProcess(std::uint32_t ranks) {
-    int ends[2] = {-1, -1};
-    if (pipe(ends) != 0) return;
-    process_ = start_process([&] {
-      const auto server = bootstrap::Server::start("127.0.0.1:0", ranks, {});
-      if (!server) return;
-      const std::string& address = (*server)->address();
-      if (write(ends[1], address.data(), address.size()) < 0) return;
-      close(ends[1]);
-      while (true) pause();
-    });
-    close(ends[1]);
-    char byte = 0;
-    while (read(ends[0], &byte, 1) == 1) address_ += byte;
-    close(ends[0]);
-  }
-  ~ServerProcess() {
-    if (process_ <= 0) return;
-    (void)kill(process_, SIGKILL);
-    (void)waitpid(process_, nullptr, 0);
-  }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-  [[nodiscard]] const std::string& address() const { return address_; }
-
- private:
-  pid_t process_ = -1;
-  std::string address_;
-};
 
 // Waits for all; kills those that hang. Returns how many did.
 std::uint64_t await(std::vector<pid_t> processes) {
@@ -190,7 +157,7 @@ void run_job(const Plan& plan, Record& record) {
   }
   auto* const board = new (memory) Board;
   {
-    const ServerProcess server(plan.ranks);
+    const bootstrap::ServerProcess server(plan.ranks);
     std::vector<pid_t> processes;
     for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
       processes.push_back(start_process([&] { run_member(plan, server.address(), rank, *board); }));

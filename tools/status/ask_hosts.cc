@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/one_line.h"
 #include "base/version.h"
-#include "communicator/record/folder.h"
 #include "communicator/record/view.h"
 #include "tools/common/find_program.h"
 #include "tools/launch/frames.h"
@@ -153,21 +152,9 @@ Answers ask(const std::vector<launch::Host>& hosts, const Asking& asking) {
 
 int serve_records() {
   std::string out = kGreeting + launch::encode({"hello", kVersion});
-  for (const std::string& folder : record::run_folders()) {
-    if (!record::is_own(folder)) continue;
-    record::remove_stale(folder);
-    const auto paths = record::list(folder);
-    if (!paths) continue;
-    for (const std::string& path : *paths) {
-      const auto bytes = record::read_bytes(path);
-      const auto view = bytes ? record::decode(*bytes, path) : fail(bytes.error());
-      if (!view) continue;
-      const auto quiet = static_cast<std::int64_t>(monotonic_ns() - view->heartbeat_ns);
-      const auto life = static_cast<std::uint32_t>(record::life_of(view->identity));
-      out += launch::encode({"record", std::to_string(life),
-                             std::to_string(std::max(0.0, static_cast<double>(quiet) / kNsPerS)),
-                             *bytes});
-    }
+  for (const OwnRecord& own : own_records()) {
+    out += launch::encode({"record", std::to_string(static_cast<std::uint32_t>(own.rank.life)),
+                           std::to_string(own.rank.quiet_s), own.bytes});
   }
   out += launch::encode({"end"});
   return launch::write_all(STDOUT_FILENO, out) ? 0 : 1;

@@ -14,23 +14,30 @@
 
 namespace espalier::status {
 
-std::vector<record::RankView> read_here() {
-  std::vector<record::RankView> ranks;
+std::vector<OwnRecord> own_records() {
+  std::vector<OwnRecord> records;
   for (const std::string& folder : record::run_folders()) {
     if (!record::is_own(folder)) continue;
     record::remove_stale(folder);
     const auto paths = record::list(folder);
     if (!paths) continue;
     for (const std::string& path : *paths) {
-      auto view = record::read_view(path);
+      auto bytes = record::read_bytes(path);
+      auto view = bytes ? record::decode(*bytes, path) : fail(bytes.error());
       if (!view) continue;
       record::RankView rank{.view = *std::move(view)};
       rank.life = record::life_of(rank.view.identity);
       const auto quiet = static_cast<std::int64_t>(monotonic_ns() - rank.view.heartbeat_ns);
       rank.quiet_s = std::max(0.0, static_cast<double>(quiet) / 1e9);
-      ranks.push_back(std::move(rank));
+      records.push_back({*std::move(bytes), std::move(rank)});
     }
   }
+  return records;
+}
+
+std::vector<record::RankView> read_here() {
+  std::vector<record::RankView> ranks;
+  for (OwnRecord& own : own_records()) ranks.push_back(std::move(own.rank));
   return ranks;
 }
 

@@ -20,6 +20,14 @@ namespace espalier::status {
 // another version.
 [[nodiscard]] Result<std::vector<record::RankView>> read_folder(const std::string& folder);
 
+// A record on this host, as its file has it.
+struct OwnRecord {
+  std::string bytes;
+  record::RankView rank;
+};
+// As read_here(), with the bytes.
+[[nodiscard]] std::vector<OwnRecord> own_records();
+
 struct Asking {
   std::string remote_shell;  // words for sh; the host's name and one command follow them
   std::uint32_t deadline_ms = 10'000;
