@@ -16,9 +16,7 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "base/network/interfaces.h"
 #include "base/one_line.h"
-#include "bootstrap/candidates.h"
 #include "bootstrap/listener.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
@@ -407,14 +405,6 @@ void ThreadedServer::end_member(std::uint32_t rank) {
   } else {
     is_rejoining_ = false;
   }
-}
-
-std::string own_ip() {
-  const auto filter = network::interface_filter("");
-  const auto used = filter ? filter->apply(network::running_interfaces())
-                           : Result<std::vector<network::Interface>>();
-  const Candidates own = own_candidates(used ? *used : std::vector<network::Interface>(), 0);
-  return own.addresses.empty() ? "127.0.0.1" : own.addresses.front().host();
 }
 
 Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::uint32_t size,

@@ -12,10 +12,6 @@
 
 namespace espalier::bootstrap {
 
-// Returns the IP of this host that other hosts reach most likely: the first one of
-// own_candidates(), otherwise 127.0.0.1.
-[[nodiscard]] std::string own_ip();
-
 // A server for one job.
 class Server {
  public:

@@ -16,22 +16,18 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
-#include "base/network/filter.h"
-#include "base/network/interfaces.h"
 #include "base/one_line.h"
 #include "base/process/open_files.h"
 #include "base/try.h"
 #include "base/version.h"
-#include "bootstrap/candidates.h"
 #include "bootstrap/first_word.h"
-#include "bootstrap/newcomers.h"
-#include "bootstrap/server.h"
 #include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
 #include "tools/launch/connection.h"
 #include "tools/launch/frames.h"
 #include "tools/launch/job_signals.h"
 #include "tools/launch/output.h"
+#include "tools/launch/rendezvous.h"
 
 namespace espalier::launch {
 namespace {
@@ -61,9 +57,7 @@ class Job {
   bool drain();
   Result<void> await(Connection::State state);
   Result<void> serve_rendezvous();
-  [[nodiscard]] bootstrap::Candidates candidates_for(const Connection& connection) const;
-  [[nodiscard]] Fields addresses_for(const Connection& connection) const;
-  Result<void> write_job_file();
+  [[nodiscard]] Rendezvous::Callers callers() const;
   void describe_job(Connection& connection);
   void wait_and_serve(int timeout_ms);
   void serve(Connection& connection);
@@ -85,16 +79,13 @@ class Job {
   const JobOptions& options_;
   const JobSignals signals_;
   cluster::Keeper keeper_;
-  std::unique_ptr<bootstrap::Server> server_;
-  bootstrap::Candidates offer_;  // addresses of the server; none: `named_`
-  std::string named_;            // HOST:PORT of the server, the same for all hosts
+  Rendezvous rendezvous_;  // none of its own: the ranks are newcomers of another job
   std::vector<Connection> connections_;
   std::vector<bool> ended_;
   std::string secret_;
   std::unique_ptr<Output> output_;
   bool is_closed_[2] = {};  // a stream of the launcher, as its daemons know
   bool is_abandoned_ = false;
-  std::string ticket_;                 // in the job file; empty: none is written
   int interrupted_by_ = 0;             // the first signal that ends the job
   std::vector<int> held_signals_;      // for the ranks, once they run
   std::uint64_t kill_ns_ = kNever;     // when the ranks that go on are killed
@@ -105,8 +96,7 @@ class Job {
 };
 
 void Job::end() {
-  if (!ticket_.empty()) bootstrap::remove_job_file(options_.job_file, ticket_);
-  ticket_.clear();
+  rendezvous_.remove_job_file();
   end_daemons(connections_);
   keeper_.stop();
 }
@@ -367,91 +357,22 @@ Result<void> Job::await(Connection::State state) {
 
 // Every process can end without the others losing the rendezvous, since this process serves it.
 Result<void> Job::serve_rendezvous() {
-  bool is_here = true;
-  for (const Connection& connection : connections_) is_here &= connection.host.is_here;
   // As many newcomers find room as there are ranks.
   const std::uint64_t processes = (options_.job_file.empty() ? 1 : 2) * options_.ranks;
   ESPALIER_TRY(allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + processes,
                                 "the connections of " + counted(options_.ranks, "rank")));
-  ESPALIER_TRY_TO(const auto ports, network::port_range(options_.ports));
-  ESPALIER_TRY_TO(const auto filter, network::interface_filter(options_.interfaces));
-  ESPALIER_TRY_TO(const auto interfaces, filter.apply(network::running_interfaces()));
-  const auto serve_at = [&](const std::string& host) {
-    return bootstrap::Server::start(network::join(host, 0), options_.ranks,
-                                    bootstrap::secret_of(secret_), nullptr, ports);
-  };
-  const std::string host = !options_.address.empty() ? options_.address
-                           : is_here                 ? "127.0.0.1"
-                                                     : "::";
-  auto server = serve_at(host);
-  if (!server && host == "::") server = serve_at("0.0.0.0");  // IPv6 is off
-  if (!server) return fail(server.error());
-  server_ = *std::move(server);
-  ESPALIER_TRY_TO(const auto at, network::split(server_->address()));
-  const auto address = network::parse_ip(host);
-  if (address && address->is_wildcard()) {
-    offer_ = bootstrap::own_candidates(interfaces, at.port);
-    // Each host would try each link-local address by each of its interfaces.
-    const auto is_wide = [](const network::Address& each) {
-      return !each.is_loopback() && !each.needs_scope();
-    };
-    if (std::any_of(offer_.addresses.begin(), offer_.addresses.end(), is_wide)) {
-      std::erase_if(offer_.addresses,
-                    [](const network::Address& each) { return each.needs_scope(); });
-    }
-  } else if (address && address->needs_scope()) {
-    offer_ = {network::network_id(), {address->with_port(at.port)}};
-  } else {  // each host finds a name's address by itself
-    named_ = network::join(address ? address->host() : host, at.port);
-  }
-  return {};
-}
-
-// Newcomers reach the rendezvous as the last host does.
-Result<void> Job::write_job_file() {
+  const bool is_one_host =
+      std::all_of(connections_.begin(), connections_.end(),
+                  [](const Connection& connection) { return connection.host.is_here; });
+  ESPALIER_TRY(rendezvous_.start(options_, is_one_host, secret_));
   if (options_.job_file.empty()) return {};
-  std::string ticket = bootstrap::job_ticket({.address = named_,
-                                              .candidates = candidates_for(connections_.back()),
-                                              .secret = bootstrap::secret_of(secret_)});
-  ESPALIER_TRY(bootstrap::write_job_file(options_.job_file, ticket));
-  ticket_ = std::move(ticket);
-  return {};
+  return rendezvous_.write_job_file(options_.job_file, callers());
 }
 
-// Where the processes of a host reach the rendezvous: at --address, or at all addresses of this
-// host. The first is the one from which their daemon was called: an interface that leads to the
-// host. Processes on this host begin with the same one as the others, which must reach them.
-bootstrap::Candidates Job::candidates_for(const Connection& connection) const {
-  bootstrap::Candidates offer = offer_;
-  const auto prefer = [&offer](const std::string& caller) {
-    const auto ip = network::parse_ip(caller);
-    if (!ip || ip->is_loopback() || offer.addresses.empty()) return false;
-    network::Address called = ip->with_port(offer.addresses.front().port);
-    called.scope = 0;
-    const auto known = std::find_if(offer.addresses.begin(), offer.addresses.end(),
-                                    [&called](network::Address each) {
-                                      each.scope = 0;
-                                      return each == called;
-                                    });
-    if (known != offer.addresses.end()) offer.addresses.erase(known);
-    offer.addresses.insert(offer.addresses.begin(), called);
-    return true;
-  };
-  for (std::size_t i = 0; !prefer(connection.caller) && i < connections_.size(); ++i) {
-    if (prefer(connections_[i].caller)) break;
-  }
-  return offer;
-}
-
-Fields Job::addresses_for(const Connection& connection) const {
-  if (!named_.empty()) return {"0", named_};
-  const bootstrap::Candidates offer = candidates_for(connection);
-  Fields fields{std::to_string(offer.network)};
-  for (network::Address each : offer.addresses) {
-    each.scope = 0;  // a number of this host's own
-    fields.push_back(each.text());
-  }
-  return fields;
+Rendezvous::Callers Job::callers() const {
+  Rendezvous::Callers all;
+  for (const Connection& connection : connections_) all.push_back(connection.caller);
+  return all;
 }
 
 Result<void> Job::start() {
@@ -474,22 +395,23 @@ Result<void> Job::start() {
   for (Connection& connection : connections_) describe_job(connection);
   ESPALIER_TRY(await(Connection::State::kReady));
   if (!options_.ticket.empty()) return {};
-  ESPALIER_TRY(serve_rendezvous());
-  return write_job_file();
+  return serve_rendezvous();
 }
 
 // Signals that arrive from now on follow this message to each daemon.
 void Job::go() {
   living_ = options_.ranks;
-  for (Connection& connection : connections_) {
-    Fields go = server_ == nullptr ? Fields{"0", ""} : addresses_for(connection);
+  const Rendezvous::Callers all = callers();
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    Connection& connection = connections_[i];
+    Fields go = rendezvous_.has_started() ? rendezvous_.addresses_for(all, i) : Fields{"0", ""};
     go.insert(go.begin(), "go");
     connection.state = Connection::State::kRunning;
     connection.send(go);
     if (!options_.verbose) continue;
     say(connection.where() + ": ranks " + std::to_string(connection.host.first) + " to " +
         std::to_string(connection.host.first + connection.host.count - 1) +
-        (server_ == nullptr ? " of the newcomers" : "; rendezvous at " + go[2]));
+        (rendezvous_.has_started() ? "; rendezvous at " + go[2] : " of the newcomers"));
   }
   for (const int number : held_signals_) end_all(number);
   takes_input_ = true;
