@@ -165,17 +165,18 @@ Result<Place> from_environment(const Options& options, const RankFiles& files) {
   if (!size) return fail(none_of("WORLD_SIZE"));
   ESPALIER_TRY_TO(const auto address, address_of_environment());
   Place place{.method = Method::kEnvironment, .rank = *rank, .size = *size, .address = address};
-  ESPALIER_TRY(add_secret(options, place));
   ESPALIER_TRY_TO(const auto server, read_text(Variable::kServer));
-  if (server == "launcher") {
-    ESPALIER_TRY(check_files(place, files, false));
-    return place;
-  }
-  if (server) return fail(wrong_value(Variable::kServer, row_of(Variable::kServer).expected));
-  if (place.address.find(',') != std::string::npos) {
+  if (server && server != "launcher")
+    return fail(wrong_value(Variable::kServer, row_of(Variable::kServer).expected));
+  if (!server && place.address.find(',') != std::string::npos) {
     return fail("ESPALIER_ADDRESS=" + one_line(place.address) +
                 " has several addresses; expected one, at which rank 0 listens, or "
                 "ESPALIER_SERVER=launcher");
+  }
+  ESPALIER_TRY(add_secret(options, place));
+  if (server) {
+    ESPALIER_TRY(check_files(place, files, false));
+    return place;
   }
   ESPALIER_TRY(serve(options, place, files));
   return place;
