@@ -240,7 +240,7 @@ class Routers(unittest.TestCase):
 
     def check(self, provider, disturbance, victim):
         status, found, error = espalier.run(*espalier.what("fattree:k=4,h=2,c=1", "broadcast", "leaf"), "--provider", provider, "--bytes",
-                                            4096, "--back-to-back", 100_000_000, "--deadline", 2000, disturbance, f"{victim}@500")
+                                            4096, "--back-to-back", 100_000_000, "--deadline", 4000, disturbance, f"{victim}@500")
         self.assertEqual(status, 1, error)
         run = found["runs"][0]
         for node in run["ranks"] + run["routers"]:
