@@ -81,6 +81,13 @@ InterfaceKind kind_of(const ifaddrs& one, const Drivers& drivers) {
 
 }  // namespace
 
+// IFF_RUNNING follows the carrier up to a second late. <linux/if.h>, which has IFF_LOWER_UP, and
+// <net/if.h> exclude each other.
+bool has_carrier(const ifaddrs& one) {
+  constexpr unsigned kLowerUp = 1U << 16;
+  return (one.ifa_flags & kLowerUp) != 0;
+}
+
 bool InterfaceAddress::has_on_link(const Address& other) const {
   if (other.is_v6 != address.is_v6) return false;
   if (other.scope != 0 && other.scope != address.scope) return false;
@@ -94,8 +101,7 @@ std::vector<Interface> running_interfaces() {
   const Drivers drivers;
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     const auto address = Address::from_socket(one->ifa_addr);
-    // IFF_RUNNING: it has a carrier.
-    if (!address || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_RUNNING) == 0) continue;
+    if (!address || (one->ifa_flags & IFF_UP) == 0 || !has_carrier(*one)) continue;
     auto interface = std::find_if(found.begin(), found.end(), [one](const Interface& each) {
       return each.name == one->ifa_name;
     });

@@ -2,6 +2,8 @@
 // The interfaces of this host that carry packets, the addresses by which other hosts may reach it,
 // and which host it is. Host only.
 
+#include <ifaddrs.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +34,9 @@ struct Interface {
   std::uint32_t rate_mbits = 0;  // Mbit/s, as its driver says; 0: unknown
   std::vector<InterfaceAddress> addresses = {};
 };
+
+// Whether it has a carrier now.
+[[nodiscard]] bool has_carrier(const ifaddrs& one);
 
 // Returns this host's interfaces that are up, have a carrier and an address, in the system's order.
 // Empty: it has none, or the system does not say.

@@ -44,11 +44,10 @@ std::vector<JudgedInterface> listed_interfaces() {
     });
     if (interface == found.end()) {
       const bool is_up = (one->ifa_flags & IFF_UP) != 0;
-      const bool has_carrier = (one->ifa_flags & IFF_RUNNING) != 0;
       found.push_back({.name = one->ifa_name,
-                       .state = !is_up        ? "down"
-                                : has_carrier ? "up"
-                                              : "no carrier",
+                       .state = !is_up                       ? "down"
+                                : network::has_carrier(*one) ? "up"
+                                                             : "no carrier",
                        .kind = (one->ifa_flags & IFF_POINTOPOINT) != 0 ? "point-to-point"
                                : (one->ifa_flags & IFF_LOOPBACK) != 0  ? "loopback"
                                                                        : "network"});
