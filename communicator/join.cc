@@ -302,9 +302,7 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
   Connecting connecting;
   for (std::uint32_t rank = 0; rank < members->size(); ++rank) connecting.ranks.push_back(rank);
   const auto agreed = agree_on_addresses(*job, connecting.ranks);
-  // Once all have come, a rank may still load its schedules before it connects.
-  connecting.deadline = std::max<std::chrono::nanoseconds>(job->options().deadline,
-                                                           job->options().bootstrap.deadline);
+  connecting.deadline = job->options().bootstrap.deadline;
   record::Exchange cards(job->record());
   auto channel = agreed ? connect_members(job, connecting, cards)
                         : Result<std::shared_ptr<Channel>>(fail(agreed.error()));
