@@ -1,6 +1,7 @@
 #include "bootstrap/data_address.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <sstream>
@@ -213,6 +214,32 @@ std::vector<Address> choose_addresses(const std::vector<AddressOffer>& offers,
 
 namespace {
 
+bool is_wide(const InterfaceAddress& own) {
+  return !own.address.is_link_local() && !own.address.is_loopback();
+}
+
+bool has_wide(const Interface& interface) {
+  return std::any_of(interface.addresses.begin(), interface.addresses.end(), is_wide);
+}
+
+// Removes the addresses that cannot be bound. A tentative address is awaited if its interface, or
+// for link-local addresses this host, has no other.
+void await_addresses(std::vector<Interface>& interfaces) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool has_any = std::any_of(interfaces.begin(), interfaces.end(), has_wide);
+  for (Interface& each : interfaces) {
+    const bool is_ready =
+        std::any_of(each.addresses.begin(), each.addresses.end(), [now](const auto& own) {
+          return is_wide(own) && network::await_address(own.address, now);
+        });
+    const bool waits = has_wide(each) ? !is_ready : !has_any;
+    const auto until = waits ? now + network::kTentativeTime : now;
+    std::erase_if(each.addresses, [until](const InterfaceAddress& own) {
+      return !network::await_address(own.address, until);
+    });
+  }
+}
+
 // This process's offer. A given address is the only choice.
 AddressOffer make_offer(const Bootstrap& members, const std::string& given,
                         const std::vector<Interface>& interfaces) {
@@ -308,7 +335,8 @@ Result<std::string> agree_on_address(Bootstrap& members, const std::vector<std::
   const auto me = std::find(ranks.begin(), ranks.end(), members.rank());
   if (me == ranks.end()) return fail("this process is not among those that agree on addresses");
   const auto place = static_cast<std::size_t>(me - ranks.begin());
-  ESPALIER_TRY_TO(const auto interfaces, filter.apply(network::running_interfaces()));
+  ESPALIER_TRY_TO(auto interfaces, filter.apply(network::running_interfaces()));
+  await_addresses(interfaces);
   AddressOffer own = make_offer(members, given, interfaces);
   bool is_in_use = false;
   auto listener = listen_at("[::]:0", ports, is_in_use);

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,10 +17,6 @@ namespace espalier::bootstrap {
 namespace {
 
 using network::Address;
-
-// How long a link-local address may be tentative: it cannot be bound until no other host has
-// claimed it.
-constexpr std::chrono::milliseconds kTentativeTime(3'000);
 
 bool is_localhost(const std::string& host) {
   return strcasecmp(host.c_str(), "localhost") == 0 ||
@@ -59,12 +53,11 @@ int bind_and_listen(const Address& address, Socket& listener) {
 }
 
 int bind_when_ready(const Address& address, Socket& listener) {
-  const auto until = Clock::now() + kTentativeTime;
-  while (true) {
-    const int error = bind_and_listen(address, listener);
-    if (error != EADDRNOTAVAIL || !address.needs_scope() || Clock::now() > until) return error;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
+  const int error = bind_and_listen(address, listener);
+  if (error != EADDRNOTAVAIL) return error;
+  if (network::interface_of(address, network::running_interfaces()) == nullptr) return error;
+  if (!network::await_address(address, Clock::now() + network::kTentativeTime)) return error;
+  return bind_and_listen(address, listener);
 }
 
 }  // namespace

@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <string_view>
+#include <thread>
 
 #include "base/digest.h"
 
@@ -116,6 +118,29 @@ std::vector<Interface> running_interfaces() {
   }
   freeifaddrs(all);
   return found;
+}
+
+namespace {
+
+bool can_bind(const Address& address) {
+  const int descriptor = socket(address.is_v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return true;  // binding will say why
+  sockaddr_storage here;
+  const socklen_t size = address.with_port(0).to_socket(here);
+  const bool is_refused =
+      bind(descriptor, reinterpret_cast<sockaddr*>(&here), size) != 0 && errno == EADDRNOTAVAIL;
+  close(descriptor);
+  return !is_refused;
+}
+
+}  // namespace
+
+bool await_address(const Address& own, std::chrono::steady_clock::time_point until) {
+  while (!can_bind(own)) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
 }
 
 const Interface* interface_of(const Address& address, const std::vector<Interface>& interfaces) {

@@ -4,6 +4,7 @@
 
 #include <ifaddrs.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,6 +42,13 @@ struct Interface {
 // Returns this host's interfaces that are up, have a carrier and an address, in the system's order.
 // Empty: it has none, or the system does not say.
 [[nodiscard]] std::vector<Interface> running_interfaces();
+
+// How long an own address of IPv6 may be tentative: it cannot be bound until no other host has
+// claimed it (RFC 4862, section 5.4).
+inline constexpr std::chrono::seconds kTentativeTime{3};
+
+// Waits until an own address can be bound, or until this time. Returns whether it can.
+bool await_address(const Address& own, std::chrono::steady_clock::time_point until);
 
 // Returns the interface that has this address, or whose number is its scope; null: none.
 [[nodiscard]] const Interface* interface_of(const Address& address,

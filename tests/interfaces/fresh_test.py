@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-ROUNDS = 4
+SUBNETS = (*["10.31.0.{}/24"] * 4, "fd31::{}/64")  # an address of IPv6 is tentative at first
 INDEX = 101
 
 
@@ -31,31 +31,33 @@ def host(ends):
     return (["nsenter", "-t", str(holder.pid), "-n"], holder.pid) if holder.stdout.readline() == "ready\n" else (None, None)
 
 
-def join(member, hosts, port):
+def join(member, hosts, address):
     """Starts a rank on each host, and returns what is wrong."""
     started = []
     for rank, (inside, _) in enumerate(hosts):
-        environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "ESPALIER_ADDRESS": f"10.31.0.1:{port}"}
+        environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "ESPALIER_ADDRESS": address}
         started.append(subprocess.Popen([*inside, member], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     outputs = [(each.communicate(), each.returncode) for each in started]
     return [f"rank {rank}: status {status}: {output}" for rank, (output, status) in enumerate(outputs) if status != 0]
 
 
-def freshly_cabled(member, round):
+def freshly_cabled(member, round, subnet):
+    """`subnet`: "10.31.0.{}/24"."""
     with contextlib.ExitStack() as ends:
         hosts = [host(ends) for _ in range(2)]
         if not all(pid for _, pid in hosts):
             return None
         (first, one), (second, two) = hosts
         ip(f"link add eth0 index {INDEX} netns {one} type veth peer name eth0 index {INDEX} netns {two}")
-        ip("address add 10.31.0.1/24 dev eth0", first)
-        ip("address add 10.31.0.2/24 dev eth0", second)
+        ip(f"address add {subnet.format(1)} dev eth0", first)
+        ip(f"address add {subnet.format(2)} dev eth0", second)
         ip("link add other type veth peer name far", first)
         ip("link set other up", first)
         ip("link set far up", first)
         ip("link set eth0 up", first)
         ip("link set eth0 up", second)
-        return join(member, hosts, 4300 + round)
+        host_of = subnet.format(1).partition("/")[0]
+        return join(member, hosts, f"{f'[{host_of}]' if ':' in host_of else host_of}:{4300 + round}")
 
 
 def main():
@@ -63,14 +65,14 @@ def main():
     if os.getuid() != 0:
         print("skipped: not root")
         sys.exit(77)
-    for round in range(ROUNDS):
-        wrong = freshly_cabled(member, round)
+    for round, subnet in enumerate(SUBNETS):
+        wrong = freshly_cabled(member, round, subnet)
         if wrong is None:
             print("skipped: no network namespaces")
             sys.exit(77)
         if wrong:
             sys.exit(f"round {round}: " + "\n".join(wrong))
-    print(f"{ROUNDS} rounds: each joined over a cable that had just come up")
+    print(f"{len(SUBNETS)} rounds: each joined over a cable that had just come up")
 
 
 if __name__ == "__main__":
