@@ -25,8 +25,6 @@ using network::Address;
 using network::Interface;
 using network::InterfaceKind;
 
-Address ip(const std::string& text) { return network::parse_ip(text).value(); }
-
 std::vector<Interface> interfaces() {
   return {{.name = "lo",
            .index = 1,
@@ -140,8 +138,9 @@ TEST(Addresses, OffersReturn) {
   ASSERT_TRUE(back);
   EXPECT_EQ(encode(*back), encode(sent));
   EXPECT_EQ(back->choices.size(), 3u);
-  for (const char* wrong : {"", "7", "x - - 0", "7 - - 0\n10.0.0.1 33 0 0", "7 - - 0\nname 8 0 0",
-                            "7 - - 0\n10.0.0.1 24 9 0", "7 - - 0\n10.0.0.1 24"}) {
+  for (const char* wrong :
+       {"", "7", "x - - 0 0", "7 - - 0 0\n10.0.0.1 33 0 0 0", "7 - - 0 0\nname 8 0 0 0",
+        "7 - - 0 0\n10.0.0.1 24 9 0 0", "7 - - 0 0\n10.0.0.1 24"}) {
     EXPECT_FALSE(decode_offer(wrong)) << wrong;
   }
 }

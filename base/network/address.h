@@ -30,6 +30,7 @@ struct Address {
   [[nodiscard]] std::string host() const;  // "10.0.0.1", "fe80::1%eth0"
   [[nodiscard]] std::string text() const;  // "10.0.0.1:4000", "[fe80::1%eth0]:4000"
   [[nodiscard]] Address with_port(std::uint16_t number) const;
+  [[nodiscard]] Address bare() const { return {.is_v6 = is_v6, .ip = ip}; }  // no port, no scope
   // The first `bits` bits of the address, all others 0, without port and scope.
   [[nodiscard]] Address prefix(unsigned bits) const;
   [[nodiscard]] unsigned ip_bytes() const { return is_v6 ? 16 : 4; }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Two hosts, each a network namespace with interfaces as hosts have them: every job finds the addresses that reach its processes.
 
-addresses_test.py JOINED     a small program that joins, calls collectives and says so (programs/joined.cc)
+addresses_test.py JOINED BENCH     JOINED: a small program that joins, calls collectives and says so (programs/joined.cc); BENCH: espalier-bench
 """
 
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -16,7 +17,7 @@ import unittest
 
 from launchers import environment, run_by_hand
 
-JOINED = os.path.abspath(sys.argv[1])
+JOINED, BENCH = map(os.path.abspath, sys.argv[1:3])
 PREFIX = f"adr{os.getpid()}"
 DEADLINE_MS = "60000"  # only a hang reaches it
 
@@ -58,6 +59,17 @@ class Hosts:
         ip("link", "add", interface, "netns", a, "type", "veth", "peer", "name", interface, "netns", b)
         self.configure(interface, *addresses)
 
+    def slow(self, interface, rate="4mbit"):
+        """Both ends send no more than this. Drivers of veth say 10 Gbit/s, whatever the queue does."""
+        for name in self.names:
+            subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", interface, "root", "tbf", "rate", rate, "burst", "16k", "latency", "400ms"],
+                           check=True, capture_output=True, text=True)
+
+    def sent(self, interface):
+        """Bytes that the first host has sent."""
+        link = json.loads(subprocess.run(["ip", "-n", self.names[0], "-s", "-j", "link", "show", interface], check=True, capture_output=True).stdout)
+        return link[0]["stats64"]["tx"]["bytes"]
+
     def loose(self, name, interface):
         """An interface of one host with a carrier, whose cable leads back to the host."""
         ip("-n", name, "link", "add", interface, "type", "veth", "peer", "name", interface + "x")
@@ -98,10 +110,10 @@ class Hosts:
                               stdin=subprocess.DEVNULL, env=environment(**variables))
         return done.returncode, done.stdout, done.stderr
 
-    def run_all(self, ranks, deadline_ms=DEADLINE_MS, port="4300", **variables):
+    def run_all(self, ranks, deadline_ms=DEADLINE_MS, port="4300", program=None, **variables):
         """Runs a job by hand; rank r is on host r % 2. Returns (status, stdout, stderr) of each."""
         def run(rank):
-            return self.run(rank % 2, JOINED, deadline_ms, RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_PORT=port, **variables)
+            return self.run(rank % 2, *(program or (JOINED, deadline_ms)), RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_PORT=port, **variables)
         with concurrent.futures.ThreadPoolExecutor(ranks) as pool:
             return list(pool.map(run, range(ranks)))
 
@@ -206,6 +218,62 @@ class Addresses(unittest.TestCase):
                 job.communicate()
 
 
+class Rates(unittest.TestCase):
+    """Two networks whose drivers say the same rate: the first one is slow."""
+
+    def setUp(self):
+        if reason := refusal():
+            self.skipTest(f"no network namespaces: {reason}")
+        self.hosts = Hosts(self)
+
+    def choice(self, ranks, program=None, **variables):
+        """What rank 0 says of tcp's subnet; the job must end well."""
+        outputs = self.hosts.run_all(ranks, program=program, ESPALIER_VERBOSE="1", **{"MASTER_ADDR": "10.77.0.1", **variables})
+        self.assertEqual([status for status, _, _ in outputs], [0] * ranks, outputs)
+        lines = [line for _, _, errors in outputs for line in errors.splitlines() if line.startswith("espalier: the subnet of tcp's data: ")]
+        self.assertEqual(len(lines), 1, outputs)
+        return lines[0].removeprefix("espalier: the subnet of tcp's data: ")
+
+    def test_the_fast_one(self):
+        """4 MiB per host and call go over the fast one, and no more than the measurement over the slow one."""
+        self.hosts.cable("eth0", "10.77.0.%/24", "fd77::%/64", "fe80::%/64")
+        self.hosts.cable("eth1", "10.78.0.%/24", "fd78::%/64", "fe80::%/64")
+        self.hosts.slow("eth0")
+        bench = (BENCH, "--collective", "allreduce", "--bytes", "4MiB", "--repeat", "1", "--warmup", "1", "--start", "warm", "--provider", "tcp")
+        for ranks in (2, 4):
+            with self.subTest(ranks):
+                slow, fast = self.hosts.sent("eth0"), self.hosts.sent("eth1")
+                self.assertRegex(self.choice(ranks, bench), r"^10\.78\.0\.0/24 \(measured: [0-9.]+ Mbit/s\); not 10\.77\.0\.0/24 \(measured: [0-9.]+ Mbit/s\), fd7")
+                self.assertGreater(self.hosts.sent("eth1") - fast, 8 << 20)
+                self.assertLess(self.hosts.sent("eth0") - slow, 2 << 20)
+
+    def test_the_filter_comes_first(self):
+        """What the variable leaves is not measured: there is one network, or one cable."""
+        self.hosts.cable("eth0", "10.77.0.%/24", "fd77::%/64")
+        self.hosts.cable("eth1", "10.78.0.%/24")
+        self.hosts.slow("eth0")
+        for ranks, names, chosen in ((2, "eth0", "10.77.0.0/24"), (4, "!eth1", "10.77.0.0/24"), (2, "fd77::/64", "fd77::/64")):
+            with self.subTest(names):
+                self.assertRegex(self.choice(ranks, ESPALIER_INTERFACE=names), rf"^{chosen} \(as drivers say: 10000 Mbit/s\)")
+
+    def test_no_choice(self):
+        """The cables have link-local addresses only: the data goes where the rendezvous does."""
+        self.hosts.cable("eth0", "fe80::%/64")
+        self.hosts.cable("eth1", "fe80::%/64")
+        self.hosts.slow("eth0")
+        for ranks in (2, 4):
+            self.assertRegex(self.choice(ranks, MASTER_ADDR="fe80::1%eth1"), "^each rank's address is the one by which it reached the server, because ")
+
+    def test_connects_and_brings_nothing(self):
+        """A tunnel with too large an MTU: short messages pass, long ones are lost."""
+        self.hosts.cable("eth0", "10.77.0.%/24")
+        self.hosts.cable("eth1", "10.78.0.%/24")
+        for name in self.hosts.names:
+            subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "1gbit", "burst", "200", "latency", "400ms"],
+                           check=True, capture_output=True, text=True)
+        self.assertRegex(self.choice(2, MASTER_ADDR="10.78.0.1"), r"^10\.78\.0\.0/24 \(measured: ")
+
+
 class Waits(unittest.TestCase):
     def words(self, ranks, **variables):
         """What ranks 0 .. ranks-1 of a job with one more say."""
@@ -228,4 +296,4 @@ class Waits(unittest.TestCase):
         self.assertEqual(self.words(2, ESPALIER_VERBOSE="1"), [[f"espalier: rank {rank} waits for rank 2 of 3"] for rank in range(2)])
 
 
-unittest.main(argv=sys.argv[:1])
+unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

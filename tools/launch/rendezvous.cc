@@ -68,13 +68,10 @@ bootstrap::Candidates Rendezvous::candidates_for(const Callers& callers, std::si
   const auto prefer = [&offer](const std::string& caller) {
     const auto ip = network::parse_ip(caller);
     if (!ip || ip->is_loopback() || offer.addresses.empty()) return false;
-    network::Address called = ip->with_port(offer.addresses.front().port);
-    called.scope = 0;
-    const auto known = std::find_if(offer.addresses.begin(), offer.addresses.end(),
-                                    [&called](network::Address each) {
-                                      each.scope = 0;
-                                      return each == called;
-                                    });
+    const network::Address called = ip->bare().with_port(offer.addresses.front().port);
+    const auto known = std::find_if(
+        offer.addresses.begin(), offer.addresses.end(),
+        [&called](const network::Address& each) { return each.bare() == called.bare(); });
     if (known != offer.addresses.end()) offer.addresses.erase(known);
     offer.addresses.insert(offer.addresses.begin(), called);
     return true;
