@@ -238,10 +238,10 @@ TEST(Addresses, ListensInARange) {
   const std::uint16_t port = free_port();
   const network::PortRange range{.first = port, .last = port, .source = "ESPALIER_PORTS"};
   bool is_in_use = false;
-  const auto first = listen_at("127.0.0.1:0", range, is_in_use);
+  const auto first = listen_at("127.0.0.1:0", {.ports = range}, is_in_use);
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->bound.port, port);
-  EXPECT_EQ(message_of(listen_at("127.0.0.1:0", range, is_in_use)),
+  EXPECT_EQ(message_of(listen_at("127.0.0.1:0", {.ports = range}, is_in_use)),
             "cannot listen at 127.0.0.1:0: no port of ESPALIER_PORTS is free; expected a wider "
             "range");
   EXPECT_TRUE(is_in_use);

@@ -148,6 +148,7 @@ std::optional<Ticket> decode_ticket(const std::string& text) {
     Address address{.is_v6 = kind != kV4, .port = port};
     if (kind == kLinkLocal) address.ip = {0xfe, 0x80};
     std::memcpy(address.ip.data() + (kind == kLinkLocal ? 8 : 0), bytes.data() + at, length);
+    if (address.is_group()) return {};
     ticket.server.addresses.push_back(address);
     at += length;
   }

@@ -151,7 +151,7 @@ std::optional<AddressOffer> decode_offer(const std::string& text) {
     AddressOffer::Choice choice;
     words >> bits >> kind >> choice.rate_mbits >> choice.interface;
     const auto address = network::parse_ip(host);
-    if (!words || !address || bits > 8 * address->ip_bytes() ||
+    if (!words || !address || address->is_group() || bits > 8 * address->ip_bytes() ||
         kind > static_cast<unsigned>(InterfaceKind::kLoopback) ||
         offer.choices.size() == kMostChoices) {
       return {};
@@ -417,8 +417,8 @@ Result<std::string> agree_on_address(Bootstrap& members, const std::vector<std::
   ESPALIER_TRY_TO(const auto interfaces, filter.apply(network::running_interfaces()));
   AddressOffer own = make_offer(members, given, interfaces);
   bool is_in_use = false;
-  auto listener = listen_at("[::]:0", ports, is_in_use);
-  if (!listener) listener = listen_at("0.0.0.0:0", ports, is_in_use);
+  auto listener = listen_at("[::]:0", {.ports = ports}, is_in_use);
+  if (!listener) listener = listen_at("0.0.0.0:0", {.ports = ports}, is_in_use);
   if (listener) own.probe_port = listener->bound.port;
   randombytes_buf(&own.token, sizeof own.token);
   ESPALIER_TRY_TO(const auto offers, exchange(members, ranks, own));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two hosts, each a network namespace with interfaces as hosts have them: every job finds the addresses that reach its processes.
 
-addresses_test.py JOINED BENCH     JOINED: a small program that joins, calls collectives and says so (programs/joined.cc); BENCH: espalier-bench
+addresses_test.py JOINED BENCH ESPALIER NODE     JOINED: a small program that joins, calls collectives and says so (programs/joined.cc)
 """
 
 import concurrent.futures
@@ -13,11 +13,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from launchers import environment, run_by_hand
 
-JOINED, BENCH = map(os.path.abspath, sys.argv[1:3])
+JOINED, BENCH, ESPALIER, NODE = map(os.path.abspath, sys.argv[1:5])
 PREFIX = f"adr{os.getpid()}"
 DEADLINE_MS = "60000"  # only a hang reaches it
 
@@ -218,6 +219,120 @@ class Addresses(unittest.TestCase):
                 job.communicate()
 
 
+class Resolvers(unittest.TestCase):
+    """The name server's address drops all packets: the resolver would wait for 20 s and more."""
+
+    def setUp(self):
+        if reason := refusal():
+            self.skipTest(f"no network namespaces: {reason}")
+        self.hosts = Hosts(self)
+        self.hosts.cable("eth0", "10.77.0.%/24")
+        for number, name in enumerate(self.hosts.names):
+            self.hosts.write_hosts(number)
+            folder = pathlib.Path("/etc/netns", name)
+            (folder / "resolv.conf").write_text("nameserver 10.77.0.9\noptions timeout:30\n", encoding="utf-8")
+            (folder / "nsswitch.conf").write_text("hosts: files dns\n", encoding="utf-8")
+            # No host has the address; with the entry the packets leave, and no error comes back.
+            ip("-n", name, "neigh", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", "eth0")
+
+    def check_ends(self, rank, deadline_ms, **variables):
+        begin = time.monotonic()
+        status, _, error = self.hosts.run(rank, JOINED, str(deadline_ms), RANK=str(rank), WORLD_SIZE="2", MASTER_PORT="4300", ESPALIER_PATIENCE="1", **variables)
+        seconds = time.monotonic() - begin
+        lines = error.splitlines()
+        self.assertEqual(status, 2, error)
+        self.assertIn("waiting for the address of 'headnode:4300'; the resolver does not answer", lines[0])
+        self.assertEqual(lines[-1], f"joined: host 'headnode': the resolver does not answer within {deadline_ms // 1000}.0 s; expected an address, a name in "
+                                    "/etc/hosts, or name servers that answer")
+        self.assertGreaterEqual(seconds, deadline_ms / 1000)
+        self.assertLess(seconds, 25)  # of a machine that is busy; the resolver's own time is 60 s
+
+    def test_both_ends_hold_the_deadline(self):
+        for rank in range(2):
+            with self.subTest(rank):
+                self.check_ends(rank, 2000, MASTER_ADDR="headnode")
+
+    def test_an_address_needs_no_resolver(self):
+        outputs = self.hosts.run_all(2, MASTER_ADDR="10.77.0.1")
+        self.assertEqual([status for status, _, _ in outputs], [0, 0], outputs)
+
+
+class Refusals(unittest.TestCase):
+    """Addresses that no host can have: one line at once, wherever they stand."""
+
+    def check_refused(self, words, text, **variables):
+        begin = time.monotonic()
+        done = subprocess.run(words, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment(**variables))
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertLess(time.monotonic() - begin, 30)  # the deadline is 60 s
+
+    def test_addresses(self):
+        for address, kind in (("224.0.0.1", "multicast"), ("255.255.255.255", "broadcast"), ("ff02::1", "multicast")):
+            text = f"'{address}' is a {kind} address; expected the address of one host"
+            with self.subTest(address), tempfile.TemporaryDirectory() as folder:
+                brackets = f"[{address}]" if ":" in address else address
+                for rank in ("0", "1"):
+                    self.check_refused([JOINED, DEADLINE_MS], text, RANK=rank, WORLD_SIZE="2", MASTER_ADDR=address, MASTER_PORT="4300")
+                self.check_refused([JOINED, DEADLINE_MS], text, ESPALIER_RANK="1", ESPALIER_SIZE="2", ESPALIER_ADDRESS=f"127.0.0.1:4,{brackets}:4300",
+                                   ESPALIER_SERVER="launcher")
+                self.check_refused([ESPALIER, "launch", "-n", "1", "--address", address, "true"], text)
+                self.check_refused([ESPALIER, "launch", "-n", "1", "--hosts", f"me@{brackets}:2", "true"], text)
+                hosts = pathlib.Path(folder, "hosts")
+                hosts.write_text(f"127.0.0.1\n{brackets} slots=2\n", encoding="utf-8")
+                self.check_refused([ESPALIER, "launch", "-n", "1", "--hostfile", hosts, "true"], text)
+                job = pathlib.Path(folder, "job")
+                job.touch(mode=0o600)
+                job.write_text(f"{brackets}:4300/{'00' * 32}\n", encoding="utf-8")
+                self.check_refused([JOINED, DEADLINE_MS], "is malformed; expected the file that a job wrote", ESPALIER_JOIN=str(job))
+                self.check_refused([ESPALIER, "launch", "-n", "1", "--join", job, "true"], "is not a job file")
+                self.check_refused([ESPALIER, "run", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "binomial", "--address", address],
+                                   "is not the address of one host")
+                self.check_refused([NODE, "--schedule", "a", "--node", "0", "--control", "5", "--address", address], text)
+
+    def test_filters(self):
+        for rank in ("0", "1"):
+            self.check_refused([JOINED, DEADLINE_MS], "excludes each address that it names", RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                               MASTER_PORT="4300", ESPALIER_INTERFACE="lo,!lo")
+        self.check_refused([ESPALIER, "launch", "-n", "1", "--interface", "lo,!127.0.0.0/8,!::1", "true"], "excludes each address that it names")
+
+
+class Listeners(unittest.TestCase):
+    def greeting(self, host, address, port):
+        """What a connection from a host receives first; None: nothing, and it has ended."""
+        program = f"import socket; s = socket.create_connection(('{address}', {port}), 20); s.settimeout(20); print(len(s.recv(4)))"
+        status, text, error = self.hosts.run(host, sys.executable, "-c", program)
+        if "ConnectionResetError" in error:
+            return None
+        self.assertEqual(status, 0, error)
+        return int(text) or None
+
+    def test_other_interfaces(self):
+        """Rank 0 takes no connection at an address that the filter leaves out."""
+        if reason := refusal():
+            self.skipTest(f"no network namespaces: {reason}")
+        self.hosts = Hosts(self)
+        self.hosts.cable("eth0", "10.77.0.%/24", "fd77::%/64")
+        self.hosts.cable("eth1", "10.78.0.%/24", "fd78::%/64")
+        with tempfile.TemporaryDirectory() as folder:
+            def start(rank):
+                job = self.hosts.start(rank, JOINED, DEADLINE_MS, folder, "job", str(rank), "2", ESPALIER_INTERFACE="eth1", ESPALIER_PORTS="41000-41009")
+                self.addCleanup(job.communicate)
+                self.addCleanup(job.kill)
+                return job
+            first = start(0)
+            while not os.path.exists(f"{folder}/espalier-job"):
+                self.assertIsNone(first.poll())
+                time.sleep(0.01)
+            for host, address, taken in ((1, "10.77.0.1", False), (1, "fd77::1", False), (1, "10.78.0.1", True), (1, "fd78::1", True),
+                                         (0, "10.77.0.1", False), (0, "127.0.0.1", True), (0, "::1", True)):
+                with self.subTest(host=host, address=address):
+                    self.assertEqual(self.greeting(host, address, 41000) is not None, taken)
+            jobs = [first, start(1)]
+            outputs = [job.communicate() for job in jobs]
+            self.assertEqual([job.returncode for job in jobs], [0, 0], outputs)
+
+
 class Rates(unittest.TestCase):
     """Two networks whose drivers say the same rate: the first one is slow."""
 
@@ -296,4 +411,4 @@ class Waits(unittest.TestCase):
         self.assertEqual(self.words(2, ESPALIER_VERBOSE="1"), [[f"espalier: rank {rank} waits for rank 2 of 3"] for rank in range(2)])
 
 
-unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

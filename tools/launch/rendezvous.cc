@@ -13,11 +13,14 @@ namespace espalier::launch {
 Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
                                const std::string& secret) {
   secret_ = bootstrap::secret_of(secret);
-  ESPALIER_TRY_TO(const auto ports, network::port_range(options.ports));
+  bootstrap::ListenOptions listens{.lookup_time = std::chrono::milliseconds(options.deadline_ms)};
+  ESPALIER_TRY_TO(listens.ports, network::port_range(options.ports));
   ESPALIER_TRY_TO(const auto filter, network::interface_filter(options.interfaces));
+  if (options.address.empty()) listens.interfaces = filter;
   ESPALIER_TRY_TO(const auto interfaces, filter.apply(network::running_interfaces()));
   const auto serve_at = [&](const std::string& host) {
-    return bootstrap::Server::start(network::join(host, 0), options.ranks, secret_, nullptr, ports);
+    return bootstrap::Server::start(network::join(host, 0), options.ranks, secret_, nullptr,
+                                    listens);
   };
   const std::string host = !options.address.empty() ? options.address
                            : is_one_host            ? "127.0.0.1"
