@@ -25,8 +25,6 @@ using network::Address;
 using network::Interface;
 using network::InterfaceKind;
 
-Address ip(const std::string& text) { return network::parse_ip(text).value(); }
-
 std::vector<Interface> interfaces() {
   return {{.name = "lo",
            .index = 1,
@@ -140,8 +138,9 @@ TEST(Addresses, OffersReturn) {
   ASSERT_TRUE(back);
   EXPECT_EQ(encode(*back), encode(sent));
   EXPECT_EQ(back->choices.size(), 3u);
-  for (const char* wrong : {"", "7", "x - - 0", "7 - - 0\n10.0.0.1 33 0 0", "7 - - 0\nname 8 0 0",
-                            "7 - - 0\n10.0.0.1 24 9 0", "7 - - 0\n10.0.0.1 24"}) {
+  for (const char* wrong :
+       {"", "7", "x - - 0 0", "7 - - 0 0\n10.0.0.1 33 0 0 0", "7 - - 0 0\nname 8 0 0 0",
+        "7 - - 0 0\n10.0.0.1 24 9 0 0", "7 - - 0 0\n10.0.0.1 24"}) {
     EXPECT_FALSE(decode_offer(wrong)) << wrong;
   }
 }
@@ -239,10 +238,10 @@ TEST(Addresses, ListensInARange) {
   const std::uint16_t port = free_port();
   const network::PortRange range{.first = port, .last = port, .source = "ESPALIER_PORTS"};
   bool is_in_use = false;
-  const auto first = listen_at("127.0.0.1:0", range, is_in_use);
+  const auto first = listen_at("127.0.0.1:0", {.ports = range}, is_in_use);
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->bound.port, port);
-  EXPECT_EQ(message_of(listen_at("127.0.0.1:0", range, is_in_use)),
+  EXPECT_EQ(message_of(listen_at("127.0.0.1:0", {.ports = range}, is_in_use)),
             "cannot listen at 127.0.0.1:0: no port of ESPALIER_PORTS is free; expected a wider "
             "range");
   EXPECT_TRUE(is_in_use);

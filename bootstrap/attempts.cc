@@ -204,9 +204,7 @@ std::string Attempts::report() const {
       }
     }
     const std::string interface = network::route_to(address, interfaces);
-    Address bare = address;
-    bare.scope = 0;
-    text += (text.empty() ? "" : ", ") + bare.host() + " (" +
+    text += (text.empty() ? "" : ", ") + address.bare().host() + " (" +
             (interface.empty() ? "" : interface + ": ") + words + ")";
   }
   return text.empty() ? "no address" : text;

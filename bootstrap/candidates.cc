@@ -47,10 +47,6 @@ int place_of(const Address& address, InterfaceKind kind) {
   return kind == InterfaceKind::kPointToPoint ? 2 : kind == InterfaceKind::kBridge ? 1 : 0;
 }
 
-bool is_same(const Address& one, const Address& other) {
-  return one.is_v6 == other.is_v6 && one.ip == other.ip;
-}
-
 }  // namespace
 
 Candidates own_candidates(const std::vector<Interface>& interfaces, std::uint16_t port) {
@@ -62,7 +58,7 @@ Candidates own_candidates(const std::vector<Interface>& interfaces, std::uint16_
   const auto called = called_at();
   for (const Interface& interface : interfaces) {
     for (const InterfaceAddress& own : interface.addresses) {
-      const bool is_called = called && is_same(*called, own.address);
+      const bool is_called = called && called->bare() == own.address.bare();
       const int place = is_called ? -1 : place_of(own.address, interface.kind);
       found.push_back({place, own.address.with_port(port)});
     }
@@ -93,7 +89,7 @@ std::vector<Target> targets_of(const Candidates& server, const std::vector<Inter
     bool is_own = false, is_near = false;
     for (const Interface& interface : interfaces) {
       for (const InterfaceAddress& own : interface.addresses) {
-        is_own = is_own || is_same(own.address, address);
+        is_own = is_own || own.address.bare() == address.bare();
         is_near = is_near || own.has_on_link(address);
       }
     }
@@ -152,6 +148,7 @@ std::optional<Ticket> decode_ticket(const std::string& text) {
     Address address{.is_v6 = kind != kV4, .port = port};
     if (kind == kLinkLocal) address.ip = {0xfe, 0x80};
     std::memcpy(address.ip.data() + (kind == kLinkLocal ? 8 : 0), bytes.data() + at, length);
+    if (address.is_group()) return {};
     ticket.server.addresses.push_back(address);
     at += length;
   }

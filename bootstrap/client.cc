@@ -132,7 +132,7 @@ class ConnectedBootstrap : public Bootstrap {
     place_.file.clear();
   }
   // The addresses of the server. Errors: place_.address is malformed or unknown.
-  [[nodiscard]] Result<std::vector<Target>> targets() const;
+  [[nodiscard]] Result<std::vector<Target>> targets(Clock::time_point until) const;
   // Why no server was found, before the deadline; nothing: it may still be.
   [[nodiscard]] std::optional<Error> refusal(const Attempts& attempts) const;
   [[nodiscard]] Error not_found(const Attempts& attempts) const;
@@ -192,13 +192,14 @@ class ConnectedBootstrap : public Bootstrap {
   std::uint32_t generation_ = process_generation();
 };
 
-Result<std::vector<Target>> ConnectedBootstrap::targets() const {
+Result<std::vector<Target>> ConnectedBootstrap::targets(Clock::time_point until) const {
   if (place_.address.empty()) return targets_of(place_.candidates, place_.interfaces);
   std::vector<Target> targets;
   std::istringstream list(place_.address);  // one, or several between commas
   Result<void> resolved;
   for (std::string text; std::getline(list, text, ',');) {
-    const auto addresses = network::resolve(text);
+    const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now());
+    const auto addresses = resolve_in_time(text, std::max(left, Milliseconds(0)));
     if (!addresses) resolved = fail(addresses.error());  // of an interface that this host lacks
     if (!addresses) continue;
     for (const network::Address& each : *addresses) targets.push_back({each});
@@ -234,7 +235,7 @@ Error ConnectedBootstrap::not_found(const Attempts& attempts) const {
 
 Result<void> ConnectedBootstrap::connect() {
   const Clock::time_point until = Clock::now() + deadline_;
-  ESPALIER_TRY_TO(auto all, targets());
+  ESPALIER_TRY_TO(auto all, targets(until));
   Attempts attempts(std::move(all), place_.secret);
   FirstWord word;
   Speaker speaker;

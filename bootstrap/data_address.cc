@@ -1,17 +1,22 @@
 #include "bootstrap/data_address.h"
 
+#include <sodium.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <sstream>
 #include <tuple>
 #include <utility>
 
+#include "base/process/variables.h"
 #include "base/try.h"
 #include "bootstrap/client.h"
 #include "bootstrap/listener.h"
 #include "bootstrap/subnet_probe.h"
+#include "bootstrap/subnet_rates.h"
 
 namespace espalier::bootstrap {
 namespace {
@@ -23,11 +28,6 @@ using network::InterfaceKind;
 
 constexpr std::uint32_t kUnknownRate = 1'000;  // Mbit/s, of an interface that does not tell
 constexpr std::size_t kMostChoices = 256;      // of a process
-
-Address without_scope(Address address) {
-  address.scope = 0;
-  return address.with_port(0);
-}
 
 // The number of the host of each rank, in the order of ranks.
 std::vector<std::size_t> hosts_of(const std::vector<AddressOffer>& offers) {
@@ -65,12 +65,14 @@ std::optional<SharedSubnet> find_subnet(const Key& key, const std::vector<Addres
         });
     if (own == choices.end()) return {};
     subnet.addresses.push_back(own->address.address);
+    subnet.interfaces.push_back(own->interface);
     const auto [there, is_new] = host_of.emplace(own->address.address, hosts[rank]);
     if (!is_new && there->second != hosts[rank]) return {};
     subnet.is_point_to_point |= own->kind == InterfaceKind::kPointToPoint;
     subnet.has_bridge |= own->kind == InterfaceKind::kBridge;
     const std::uint32_t rate = own->rate_mbits == 0 ? kUnknownRate : own->rate_mbits;
     subnet.slowest_mbits = std::min(subnet.slowest_mbits, rate);
+    subnet.is_rate_known &= own->rate_mbits != 0;
   }
   return subnet;
 }
@@ -84,9 +86,8 @@ bool is_better(const SharedSubnet& a, const SharedSubnet& b) {
 }
 
 bool has(const AddressOffer& offer, const Address& address) {
-  return std::any_of(offer.choices.begin(), offer.choices.end(), [&](const auto& each) {
-    return each.address.address == without_scope(address);
-  });
+  return std::any_of(offer.choices.begin(), offer.choices.end(),
+                     [&](const auto& each) { return each.address.address == address.bare(); });
 }
 
 // Its first address of the family that is not the loopback's.
@@ -105,7 +106,7 @@ std::optional<Address> outside(const std::string& text) {
   auto address = network::parse_ip(text);
   if (!address) address = network::parse_ip(text.substr(0, text.find('%')));
   if (!address || address->is_loopback() || address->is_wildcard()) return {};
-  return without_scope(*address);
+  return address->bare();
 }
 
 // The address of a rank without a shared subnet, of the family if it has one.
@@ -127,12 +128,12 @@ std::string encode(const AddressOffer& offer) {
   std::ostringstream text;
   const auto word = [](const std::string& value) { return value.empty() ? "-" : value; };
   text << offer.network << ' ' << word(offer.own) << ' ' << word(offer.server) << ' '
-       << offer.probe_port;
+       << offer.probe_port << ' ' << offer.token;
   for (std::size_t i = 0; i < offer.choices.size() && i < kMostChoices; ++i) {
     const AddressOffer::Choice& each = offer.choices[i];
     text << '\n'
          << each.address.address.host() << ' ' << unsigned{each.address.bits} << ' '
-         << static_cast<unsigned>(each.kind) << ' ' << each.rate_mbits;
+         << static_cast<unsigned>(each.kind) << ' ' << each.rate_mbits << ' ' << each.interface;
   }
   return text.str();
 }
@@ -140,7 +141,7 @@ std::string encode(const AddressOffer& offer) {
 std::optional<AddressOffer> decode_offer(const std::string& text) {
   std::istringstream words(text);
   AddressOffer offer;
-  words >> offer.network >> offer.own >> offer.server >> offer.probe_port;
+  words >> offer.network >> offer.own >> offer.server >> offer.probe_port >> offer.token;
   if (!words) return {};
   for (std::string* each : {&offer.own, &offer.server}) {
     if (*each == "-") each->clear();
@@ -149,9 +150,9 @@ std::optional<AddressOffer> decode_offer(const std::string& text) {
   while (words >> host) {
     unsigned bits = 0, kind = 0;
     AddressOffer::Choice choice;
-    words >> bits >> kind >> choice.rate_mbits;
+    words >> bits >> kind >> choice.rate_mbits >> choice.interface;
     const auto address = network::parse_ip(host);
-    if (!words || !address || bits > 8 * address->ip_bytes() ||
+    if (!words || !address || address->is_group() || bits > 8 * address->ip_bytes() ||
         kind > static_cast<unsigned>(InterfaceKind::kLoopback) ||
         offer.choices.size() == kMostChoices) {
       return {};
@@ -177,6 +178,27 @@ std::vector<SharedSubnet> shared_subnets(const std::vector<AddressOffer>& offers
   }
   std::stable_sort(subnets.begin(), subnets.end(), is_better);
   return subnets;
+}
+
+std::string SharedSubnet::text() const { return prefix.host() + "/" + std::to_string(bits); }
+
+std::vector<std::size_t> subnets_to_measure(const std::vector<SharedSubnet>& subnets) {
+  constexpr std::size_t kMostMeasured = 4;
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < subnets.size() && chosen.size() < kMostMeasured; ++i) {
+    const SharedSubnet &first = subnets.front(), &each = subnets[i];
+    const bool is_slower =
+        first.is_rate_known && each.is_rate_known && each.slowest_mbits < first.slowest_mbits;
+    const bool is_worse =
+        each.is_unproven || is_slower || each.is_point_to_point != first.is_point_to_point;
+    // IPv4 and IPv6 over the same cable, for example.
+    const bool is_same = std::any_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
+      return subnets[other].interfaces == each.interfaces;
+    });
+    if (!is_worse && !is_same) chosen.push_back(i);
+  }
+  if (chosen.size() < 2) chosen.clear();
+  return chosen;
 }
 
 std::vector<Address> choose_addresses(const std::vector<AddressOffer>& offers,
@@ -249,9 +271,10 @@ AddressOffer make_offer(const Bootstrap& members, const std::string& given,
   const auto only = network::parse_ip(given);
   for (const Interface& interface : interfaces) {
     for (const InterfaceAddress& own : interface.addresses) {
-      const Address bare = without_scope(own.address);
-      if (!given.empty() && (!only || bare != without_scope(*only))) continue;
-      offer.choices.push_back({{bare, own.bits}, interface.kind, interface.rate_mbits});
+      const Address bare = own.address.bare();
+      if (!given.empty() && (!only || bare != only->bare())) continue;
+      offer.choices.push_back(
+          {{bare, own.bits}, interface.kind, interface.rate_mbits, interface.index});
     }
   }
   return offer;
@@ -316,11 +339,94 @@ Result<void> prove(Bootstrap& members, const std::vector<std::uint32_t>& ranks, 
   return {};
 }
 
+// What is measured: the same on all processes.
+struct Measured {
+  std::vector<std::uint32_t> first;  // the place of the first rank of each host
+  std::vector<std::size_t> numbers;  // of the subnets
+};
+
+// The measured rates of this process, "900000 18000"; empty: it is not the first of its host.
+std::string measured_text(const Measured& measured, std::size_t own, int listener,
+                          const std::vector<AddressOffer>& offers,
+                          const std::vector<SharedSubnet>& subnets) {
+  const auto me = std::find(measured.first.begin(), measured.first.end(), own);
+  if (me == measured.first.end()) return {};
+  const auto place = static_cast<std::size_t>(me - measured.first.begin());
+  const std::uint32_t next = measured.first[(place + 1) % measured.first.size()];
+  RateTest test{
+      .listener = listener, .own_token = offers[own].token, .peer_token = offers[next].token};
+  for (const std::size_t i : measured.numbers) {
+    test.subnets.push_back(
+        {subnets[i].addresses[own], subnets[i].addresses[next].with_port(offers[next].probe_port)});
+  }
+  std::string text;
+  for (const std::uint32_t rate : measured_rates(test)) text += std::to_string(rate) + ' ';
+  return text;
+}
+
+// Measures the subnets between which the drivers' rates do not decide. The preferred subnet becomes
+// the first. All compute the same from the same rates.
+Result<void> measure(Bootstrap& members, const std::vector<std::uint32_t>& ranks, std::size_t own,
+                     int listener, const std::vector<AddressOffer>& offers,
+                     std::vector<SharedSubnet>& subnets) {
+  constexpr const char* kKey = "espalier.rates";
+  const Measured measured{first_ranks(offers), subnets_to_measure(subnets)};
+  if (measured.numbers.empty()) return {};
+  ESPALIER_TRY(members.put(kKey, measured_text(measured, own, listener, offers, subnets)));
+  ESPALIER_TRY(members.fence());
+  std::vector<std::uint32_t> slowest(measured.numbers.size(), UINT32_MAX);
+  for (const std::uint32_t place : measured.first) {
+    ESPALIER_TRY_TO(const auto there, members.get(ranks[place], kKey));
+    std::istringstream words(there);
+    for (std::uint32_t& each : slowest) {
+      std::uint32_t rate = 0;
+      if (!(words >> rate)) rate = 0;
+      each = std::min(each, rate);
+    }
+  }
+  for (std::size_t i = 0; i < slowest.size(); ++i) {
+    subnets[measured.numbers[i]].measured_kbits = slowest[i];
+  }
+  const auto best =
+      subnets.begin() + static_cast<std::ptrdiff_t>(measured.numbers[preferred_by_rate(slowest)]);
+  std::rotate(subnets.begin(), best, best + 1);
+  return {};
+}
+
+// "10.0.0.0/24 (measured: 940 Mbit/s)".
+std::string rate_text(const SharedSubnet& subnet) {
+  std::ostringstream text;
+  text << subnet.text();
+  if (subnet.measured_kbits != 0) {
+    text << " (measured: " << static_cast<double>(subnet.measured_kbits / 100) / 10 << " Mbit/s)";
+  } else if (subnet.is_rate_known) {
+    text << " (as drivers say: " << subnet.slowest_mbits << " Mbit/s)";
+  }
+  return text.str();
+}
+
+// Says where the data goes, and why.
+void say_choice(const std::vector<SharedSubnet>& subnets, bool is_one_host) {
+  if (is_one_host) return;
+  std::string others, text =
+                          "each rank's address is the one by which it reached the server, "
+                          "because the hosts share no subnet that connects them";
+  for (const SharedSubnet& each : subnets) {
+    if (&each == &subnets.front() && !each.is_unproven) {
+      text = rate_text(each);
+      continue;
+    }
+    others += (others.empty() ? "; not " : ", ") +
+              (each.is_unproven ? each.text() + " (does not connect all hosts)" : rate_text(each));
+  }
+  std::fprintf(stderr, "espalier: the subnet of tcp's data: %s%s\n", text.c_str(), others.c_str());
+}
+
 // With the scope of this host's interface.
 std::string as_own(const Address& address, const std::vector<Interface>& interfaces) {
   for (const Interface& interface : interfaces) {
     for (const InterfaceAddress& own : interface.addresses) {
-      if (without_scope(own.address) == address) return own.address.host();
+      if (own.address.bare() == address) return own.address.host();
     }
   }
   return address.host();
@@ -339,15 +445,21 @@ Result<std::string> agree_on_address(Bootstrap& members, const std::vector<std::
   await_addresses(interfaces);
   AddressOffer own = make_offer(members, given, interfaces);
   bool is_in_use = false;
-  auto listener = listen_at("[::]:0", ports, is_in_use);
-  if (!listener) listener = listen_at("0.0.0.0:0", ports, is_in_use);
+  auto listener = listen_at("[::]:0", {.ports = ports}, is_in_use);
+  if (!listener) listener = listen_at("0.0.0.0:0", {.ports = ports}, is_in_use);
   if (listener) own.probe_port = listener->bound.port;
+  randombytes_buf(&own.token, sizeof own.token);
   ESPALIER_TRY_TO(const auto offers, exchange(members, ranks, own));
   const bool is_one_host = first_ranks(offers).size() == 1;
   std::vector<SharedSubnet> subnets = shared_subnets(offers);
   constexpr std::size_t kMostProven = 16;
   if (subnets.size() > kMostProven) subnets.resize(kMostProven);
   if (!is_one_host && !subnets.empty()) ESPALIER_TRY(prove(members, ranks, place, offers, subnets));
+  if (!is_one_host) {
+    const int file = listener ? listener->socket.get() : -1;
+    ESPALIER_TRY(measure(members, ranks, place, file, offers, subnets));
+  }
+  if (place == 0 && is_set(Variable::kVerbose)) say_choice(subnets, is_one_host);
   const bool is_proven = !subnets.empty() && !subnets.front().is_unproven;
   const auto all = choose_addresses(offers, is_proven ? &subnets.front() : nullptr);
   if (!given.empty()) return given;

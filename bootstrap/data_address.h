@@ -20,10 +20,12 @@ struct AddressOffer {
   // The address by which it reached the server, and the server's; empty: unknown.
   std::string own = {}, server = {};
   std::uint16_t probe_port = 0;  // at which it listens while the addresses are chosen
+  std::uint64_t token = 0;       // of those that measure: strangers do not know it
   struct Choice {
     network::InterfaceAddress address;  // without scope
     network::InterfaceKind kind = network::InterfaceKind::kNetwork;
     std::uint32_t rate_mbits = 0;  // 0: unknown
+    std::uint32_t interface = 0;   // its number on its host
   };
   std::vector<Choice> choices = {};
 };
@@ -36,15 +38,23 @@ struct SharedSubnet {
   network::Address prefix;
   unsigned bits = 0;
   std::vector<network::Address> addresses = {};  // of each rank
+  std::vector<std::uint32_t> interfaces = {};    // of each rank: its number there
   // How it compares, the lower the better.
   bool is_point_to_point = false, is_unproven = false;
   std::uint32_t slowest_mbits = 0;  // of its hosts' interfaces
+  bool is_rate_known = true;        // of all of them; otherwise slowest_mbits is an assumption
   bool has_bridge = false;
+  std::uint32_t measured_kbits = 0;        // kbit/s, of the slowest host; 0: unknown
+  [[nodiscard]] std::string text() const;  // "10.0.0.0/24"
 };
 // Returns the subnets that all hosts share, the best first: those whose addresses can be proven,
 // without links to one peer, the fastest. A subnet in which two hosts have the same address, such
 // as that of containers' bridges, is not shared. Each rank computes the same.
 [[nodiscard]] std::vector<SharedSubnet> shared_subnets(const std::vector<AddressOffer>& offers);
+
+// Returns the numbers of those that have to be measured, at most four: the first, and proven ones
+// that are not slower as their drivers say, over other interfaces. Empty: there is no choice.
+[[nodiscard]] std::vector<std::size_t> subnets_to_measure(const std::vector<SharedSubnet>& subnets);
 
 // Returns the address of each rank: the loopback's on one host; in `subnet` if it is not null;
 // otherwise that by which it reached the server, or was reached as the server's host.
@@ -52,9 +62,10 @@ struct SharedSubnet {
     const std::vector<AddressOffer>& offers, const SharedSubnet* subnet);
 
 // Agrees with all processes on the address of each, and returns this one's: "10.0.0.7",
-// "fe80::7%eth0". Subnets are proven by short connections where there is a choice. Every one of the
-// processes must call it. `ranks`: their numbers in the job, ascending. `given`: an address that
-// the user chose; empty: none.
+// "fe80::7%eth0". Subnets are proven by short connections where there is a choice, and measured if
+// the drivers' rates do not decide. With ESPALIER_VERBOSE the first process prints the choice.
+// Every process must call it. `ranks`: their numbers in the job, ascending. `given`: an address
+// that the user chose; empty: none.
 // Errors: as the functions of `members`; another process said something malformed.
 [[nodiscard]] Result<std::string> agree_on_address(Bootstrap& members,
                                                    const std::vector<std::uint32_t>& ranks,

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/network/lookup.h"
+#include "base/one_line.h"
 #include "base/process/variables.h"
 #include "base/try.h"
 
@@ -61,6 +63,17 @@ bool Speaker::may_speak(const std::string& what) {
   }
   claim_ = std::move(claim);
   return true;
+}
+
+Result<std::vector<network::Address>> resolve_in_time(const std::string& text, Milliseconds time) {
+  FirstWord word;
+  Speaker speaker;
+  return network::resolve(text, time, [&] {
+    if (!word.is_due() || (!FirstWord::is_watched() && !speaker.may_speak("name " + text))) return;
+    std::fprintf(stderr,
+                 "espalier: waiting for the address of '%s'; the resolver does not answer\n",
+                 one_line(text).c_str());
+  });
 }
 
 void say_waiting(const char* launcher, const std::string& job, std::uint32_t rank,

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/network/address.h"
 #include "base/process/forks.h"
 #include "bootstrap/stream.h"
 
@@ -43,6 +45,10 @@ class Speaker {
  private:
   Socket claim_;
 };
+
+// As network::resolve(). If the resolver is slow, one process of the host says so.
+[[nodiscard]] Result<std::vector<network::Address>> resolve_in_time(const std::string& text,
+                                                                    std::chrono::milliseconds time);
 
 // Prints that the ranks of `job` have not all joined, if this process may speak. A launcher does
 // not say which are missing.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "base/counted.h"
@@ -143,13 +144,33 @@ Result<void> check_files(const Place& place, const RankFiles& files, bool serves
       needed, "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size));
 }
 
+// Checks addresses between commas, except their form. Error: a host cannot have one of them.
+Result<void> check_hosts(const std::string& addresses) {
+  std::istringstream list(addresses);
+  for (std::string each; std::getline(list, each, ',');) {
+    if (const auto parts = network::split(each)) ESPALIER_TRY(network::check_host(parts->host));
+  }
+  return {};
+}
+
+// How a server of this process listens where it takes all addresses. `is_restricted`: only those of
+// the interfaces that the job uses, because no process is told another one.
+Result<ListenOptions> listening(const Options& options, bool is_restricted) {
+  ListenOptions all{.lookup_time = options.deadline};
+  ESPALIER_TRY_TO(all.ports, network::port_range(options.ports));
+  if (is_restricted) {
+    ESPALIER_TRY_TO(all.interfaces, network::interface_filter(options.interfaces));
+  }
+  return all;
+}
+
 // Rank 0 is the server, unless the launcher is.
 Result<void> serve(const Options& options, Place& place, const RankFiles& files) {
   ESPALIER_TRY(check_files(place, files, place.rank == 0));
   if (place.rank != 0) return {};
   bool is_in_use = false;
-  ESPALIER_TRY_TO(const auto ports, network::port_range(options.ports));
-  auto server = Server::start(place.address, place.size, place.secret, &is_in_use, ports);
+  ESPALIER_TRY_TO(const auto listens, listening(options, false));
+  auto server = Server::start(place.address, place.size, place.secret, &is_in_use, listens);
   if (!server) return is_in_use ? Result<void>() : fail(server.error());
   place.server = *std::move(server);
   warn_without_secret(place);
@@ -164,6 +185,7 @@ Result<Place> from_environment(const Options& options, const RankFiles& files) {
   if (!rank) return fail(none_of("RANK"));
   if (!size) return fail(none_of("WORLD_SIZE"));
   ESPALIER_TRY_TO(const auto address, address_of_environment());
+  ESPALIER_TRY(check_hosts(address));
   Place place{.method = Method::kEnvironment, .rank = *rank, .size = *size, .address = address};
   ESPALIER_TRY_TO(const auto server, read_text(Variable::kServer));
   if (server && server != "launcher")
@@ -202,6 +224,7 @@ Result<Place> from_table(const Options& options, const RankFiles& files) {
     return fail("table: " + counted(options.table.size(), "address") + " for " +
                 counted(place.size, "rank"));
   }
+  for (const std::string& each : options.table) ESPALIER_TRY(check_hosts(each));
   place.address = options.table.front();
   ESPALIER_TRY(add_secret(options, place));
   ESPALIER_TRY(serve(options, place, files));
@@ -229,11 +252,11 @@ Result<std::vector<network::Interface>> used_interfaces(const Options& options) 
 Result<std::string> serve_fresh(const Options& options, bool is_one_host, Place& place) {
   randombytes_buf(place.secret.data(), place.secret.size());
   place.is_secret = true;
-  ESPALIER_TRY_TO(const auto ports, network::port_range(options.ports));
+  ESPALIER_TRY_TO(const auto listens, listening(options, true));
   const char* const where = is_one_host ? "127.0.0.1:0" : "[::]:0";
-  auto server = Server::start(where, place.size, place.secret, nullptr, ports);
+  auto server = Server::start(where, place.size, place.secret, nullptr, listens);
   if (!server && !is_one_host) {  // IPv6 is off
-    server = Server::start("0.0.0.0:0", place.size, place.secret, nullptr, ports);
+    server = Server::start("0.0.0.0:0", place.size, place.secret, nullptr, listens);
   }
   if (!server) return fail(server.error());
   place.server = *std::move(server);
@@ -259,10 +282,12 @@ Result<Place> join_again(const Options& options) {
   (void)take_ticket(joined_before.ticket, place);
   ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
   if (place.rank != 0) return place;
+  ESPALIER_TRY_TO(const auto listens, listening(options, true));
   const Clock::time_point until = Clock::now() + kPortTime;
   while (true) {
     bool is_in_use = false;
-    auto server = Server::start(joined_before.address, place.size, place.secret, &is_in_use);
+    auto server =
+        Server::start(joined_before.address, place.size, place.secret, &is_in_use, listens);
     if (server) {
       place.server = *std::move(server);
       return place;
@@ -437,6 +462,7 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles&
   ESPALIER_TRY(network::port_range(options.ports));
   ESPALIER_TRY(patience());
   const Method method = find_method(options);
+  if (method != Method::kAlone) ESPALIER_TRY(used_interfaces(options));
   ESPALIER_TRY(check_used(options, method));
   ESPALIER_TRY_TO(const std::string job_file, job_file_of(options, method));
   Result<Place> place;

@@ -12,6 +12,7 @@
 
 #include "base/network/interfaces.h"
 #include "base/try.h"
+#include "bootstrap/first_word.h"
 
 namespace espalier::bootstrap {
 namespace {
@@ -62,10 +63,10 @@ int bind_when_ready(const Address& address, Socket& listener) {
 
 }  // namespace
 
-Result<Listener> listen_at(const std::string& address, const network::PortRange& ports,
+Result<Listener> listen_at(const std::string& address, const ListenOptions& options,
                            bool& is_in_use) {
   is_in_use = false;
-  ESPALIER_TRY_TO(auto places, network::resolve(address));
+  ESPALIER_TRY_TO(auto places, resolve_in_time(address, options.lookup_time));
   const std::uint16_t port = places.front().port;
   if (is_own_name(network::split(address)->host, places)) {
     // The second where IPv6 is off.
@@ -82,9 +83,9 @@ Result<Listener> listen_at(const std::string& address, const network::PortRange&
     }
     return error;
   };
-  const auto taken =
-      network::take_port(port == 0 ? ports : network::PortRange{.first = port, .last = port},
-                         "cannot listen at " + address, listen_anywhere);
+  const auto taken = network::take_port(
+      port == 0 ? options.ports : network::PortRange{.first = port, .last = port},
+      "cannot listen at " + address, listen_anywhere);
   if (!taken) {
     is_in_use = error == EADDRINUSE;
     if (port == 0) return fail(taken.error());
@@ -97,6 +98,16 @@ Result<Listener> listen_at(const std::string& address, const network::PortRange&
     listener.bound.port = here->port;
   }
   return listener;
+}
+
+bool takes(const network::InterfaceFilter& interfaces, const Socket& accepted) {
+  if (interfaces.is_empty()) return true;
+  sockaddr_storage here = {};
+  socklen_t size = sizeof here;
+  if (getsockname(accepted.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0) return false;
+  const auto own = Address::from_socket(reinterpret_cast<sockaddr*>(&here));
+  const auto used = interfaces.apply(network::running_interfaces());
+  return own && used && network::interface_of(*own, *used) != nullptr;
 }
 
 }  // namespace espalier::bootstrap

@@ -130,13 +130,17 @@ TEST(Membership, NoneJoinsAgainAfterARankDied) {
 TEST(Membership, AChildHoldsNoConnection) {
   auto server = start(2);
   auto stays = *member(*server, 0, 2, milliseconds(600'000));
+  int pipes[2];  // its end ends the child, which has this test's output
+  ASSERT_EQ(pipe(pipes), 0);
   const pid_t parent = fork();
   if (parent == 0) {
+    close(pipes[1]);
     auto dies = *member(*server, 1, 2, milliseconds(600'000));
     if (const pid_t child = fork(); child == 0) {
       const bool is_inert = !dies->fence();
       dies.reset();
-      sleep(is_inert ? 60 : 0);
+      char none = 0;
+      if (is_inert) (void)!read(pipes[0], &none, 1);
       _exit(0);
     }
     _exit(0);
@@ -144,6 +148,7 @@ TEST(Membership, AChildHoldsNoConnection) {
   const auto fenced = stays->fence();
   EXPECT_EQ(message_of(fenced), "rank 1 has ended");
   waitpid(parent, nullptr, 0);
+  for (const int end : pipes) close(end);
 }
 
 // A child would keep the port of its parent's server after the parent is killed.

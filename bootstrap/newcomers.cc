@@ -50,6 +50,8 @@ bool take_job_ticket(const std::string& text, Place& place) {
     return false;
   }
   place.address = text.substr(0, slash);
+  const auto parts = network::split(place.address);
+  if (parts && !network::check_host(parts->host)) return false;
   place.is_secret = place.secret != JobSecret{};
   return true;
 }

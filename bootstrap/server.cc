@@ -35,11 +35,12 @@ constexpr std::size_t kMaxDescribed = 16;  // missing ranks of which the others 
 
 }  // namespace
 
-ThreadedServer::ThreadedServer(Socket listener, std::string address, std::uint32_t size,
-                               const JobSecret& secret)
-    : listener_(std::move(listener)),
+ThreadedServer::ThreadedServer(Listener listener, std::uint32_t size, const JobSecret& secret,
+                               network::InterfaceFilter interfaces)
+    : listener_(std::move(listener.socket)),
+      interfaces_(std::move(interfaces)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      address_(std::move(address)),
+      address_(listener.bound.text()),
       secret_(secret),
       size_(size),
       members_(size) {
@@ -107,6 +108,7 @@ void ThreadedServer::accept_one() {
     if (errno == EMFILE || errno == ENFILE) usleep(10'000);
     return;
   }
+  if (!takes(interfaces_, socket)) return;
   const auto strangers = std::count_if(connections_.begin(), connections_.end(),
                                        [](const Connection& one) { return one.is_stranger(); });
   if (static_cast<std::size_t>(strangers) >= kMaxStrangers + members_.size()) {
@@ -409,18 +411,19 @@ void ThreadedServer::end_member(std::uint32_t rank) {
 
 Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::uint32_t size,
                                               const JobSecret& secret, bool* is_in_use,
-                                              const network::PortRange& ports) {
+                                              const ListenOptions& options) {
   bool in_use = false;
   if (is_in_use != nullptr) *is_in_use = false;
   if (size == 0 || size > kMaxRanks) {
     return fail("a job of " + counted(size, "process") + "; expected 1 to " +
                 std::to_string(kMaxRanks));
   }
-  auto listener = listen_at(address, ports, in_use);
+  auto listener = listen_at(address, options, in_use);
   if (is_in_use != nullptr) *is_in_use = in_use;
   if (!listener) return fail(listener.error());
-  return std::make_unique<ThreadedServer>(std::move(listener->socket), listener->bound.text(), size,
-                                          secret);
+  return std::make_unique<ThreadedServer>(
+      *std::move(listener), size, secret,
+      listener->bound.is_wildcard() ? options.interfaces : network::InterfaceFilter());
 }
 
 }  // namespace espalier::bootstrap

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/network/interfaces.h"
-#include "bootstrap/stream.h"
 
 namespace espalier::bootstrap {
 namespace {
@@ -17,7 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kProbeTime(500);
 constexpr int kReachTime = 300;  // ms
 
-// Starts the connection; a socket without a descriptor if it cannot be.
+}  // namespace
+
 Socket start_probe(const ProbeOf& probe) {
   Socket opened(
       socket(probe.to.is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -30,14 +30,11 @@ Socket start_probe(const ProbeOf& probe) {
   return errno == EINPROGRESS ? std::move(opened) : Socket();
 }
 
-// Returns 0 or errno.
 int error_of(const Socket& socket) {
   int error = 0;
   socklen_t size = sizeof error;
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
-
-}  // namespace
 
 std::vector<std::size_t> failed_probes(const std::vector<ProbeOf>& probes) {
   std::vector<std::size_t> failed;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/network/address.h"
+#include "bootstrap/stream.h"
 
 namespace espalier::bootstrap {
 
@@ -14,6 +15,11 @@ struct ProbeOf {
   std::size_t number = 0;  // of what it proves
   network::Address from, to;
 };
+
+// Starts the connection, without waiting. Returns a socket without a descriptor if it cannot be.
+[[nodiscard]] Socket start_probe(const ProbeOf& probe);
+// Returns what became of a connection that was started: 0, or errno.
+[[nodiscard]] int error_of(const Socket& socket);
 
 // Opens all connections side by side and closes them. Returns the numbers of those that were not
 // there within 0.5 s. A process that has no descriptor left proves nothing.

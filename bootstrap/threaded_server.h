@@ -18,7 +18,9 @@ namespace espalier::bootstrap {
 
 class ThreadedServer : public Server {
  public:
-  ThreadedServer(Socket listener, std::string address, std::uint32_t size, const JobSecret& secret);
+  // `interfaces`: those to whose addresses processes connect; empty: all.
+  ThreadedServer(Listener listener, std::uint32_t size, const JobSecret& secret,
+                 network::InterfaceFilter interfaces);
   ~ThreadedServer() override;
   [[nodiscard]] const std::string& address() const override { return address_; }
   [[nodiscard]] bool is_without_memory() const override { return is_without_memory_; }
@@ -115,7 +117,9 @@ class ThreadedServer : public Server {
   // The processes of the job have agreed anew: the library's values of earlier agreements go.
   void begin_generation();
 
-  Socket listener_, wake_;
+  Socket listener_;
+  network::InterfaceFilter interfaces_;
+  Socket wake_;
   std::string address_;
   JobSecret secret_;
   std::uint32_t size_;  // that the job was started with

@@ -59,6 +59,10 @@ Result<void> agree_on_addresses(Job& job, const std::vector<std::uint32_t>& rank
                 "' is not an IP address; expected e.g. 10.0.0.7, fd00::7 or fe80::7%eth0, with an "
                 "interface of this host");
   }
+  if (ip) {
+    const auto right = network::check_host_address(*ip);
+    if (!right) return fail("local_address: " + right.error().message);
+  }
   const std::string given = ip ? ip->host() : "";  // without brackets
   bootstrap::Bootstrap& members = job.members();
   if (ranks.size() == 1) {

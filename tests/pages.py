@@ -148,6 +148,11 @@ class Page:
         print(f"{self.path.relative_to(ROOT)} and its record are as they would be written now")
 
 
+def form(text):
+    """The lines without their numbers: what two runs of a campaign have in common."""
+    return re.sub(r"-?[0-9]+(\.[0-9]+)?", "0", text)
+
+
 def main(page, writer):
     """Prints page(PROGRAM) for the arguments PROGRAM; for --check PROGRAM PAGE ends with status 1 if the file is another one."""
     if sys.argv[1] != "--check":

@@ -2,15 +2,12 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <netdb.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "base/network/interfaces.h"
 #include "base/one_line.h"
 #include "base/parse_number.h"
-#include "base/try.h"
 
 namespace espalier::network {
 namespace {
@@ -29,20 +26,6 @@ std::uint32_t scope_of(const std::string& name) {
   return is_one ? number : 0;
 }
 
-// Adds `address`, or if it needs a scope and has none, one for each interface.
-void add(const Address& address, std::vector<Address>& all) {
-  const auto add_once = [&all](const Address& each) {
-    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(each);
-  };
-  if (!address.needs_scope() || address.scope != 0) return add_once(address);
-  for (const Interface& interface : running_interfaces()) {
-    if (interface.kind == InterfaceKind::kLoopback) continue;
-    Address scoped = address;
-    scoped.scope = interface.index;
-    add_once(scoped);
-  }
-}
-
 }  // namespace
 
 bool Address::is_loopback() const {
@@ -52,6 +35,16 @@ bool Address::is_loopback() const {
 
 bool Address::is_wildcard() const {
   return std::all_of(ip.begin(), ip.end(), [](auto byte) { return byte == 0; });
+}
+
+bool Address::is_group() const {
+  // An IPv4 address may be mapped into IPv6.
+  const bool is_mapped =
+      is_v6 && ip[10] == 0xff && ip[11] == 0xff &&
+      std::all_of(ip.begin(), ip.begin() + 10, [](auto byte) { return byte == 0; });
+  if (is_v6 && !is_mapped) return ip[0] == 0xff;
+  const std::uint8_t* const v4 = ip.data() + (is_mapped ? 12 : 0);
+  return (v4[0] & 0xf0) == 0xe0 || std::all_of(v4, v4 + 4, [](auto byte) { return byte == 0xff; });
 }
 
 bool Address::is_link_local() const {
@@ -170,30 +163,17 @@ std::string join(const std::string& host, std::uint16_t port) {
   return (is_bare ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-Result<std::vector<Address>> resolve(const std::string& text) {
-  ESPALIER_TRY_TO(const HostAndPort parts, split(text));
-  std::vector<Address> all;
-  if (const auto given = parse_ip(parts.host)) {
-    add(given->with_port(parts.port), all);
-    if (!all.empty()) return all;
-    return fail("'" + one_line(parts.host) +
-                "' needs an interface, and none is up and running; expected ADDRESS%INTERFACE");
-  }
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(parts.host.c_str(), nullptr, &hints, &found);
-  if (error != 0) {
-    return fail("host '" + one_line(parts.host) + "' is unknown: " + gai_strerror(error));
-  }
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    const auto address = Address::from_socket(each->ai_addr);
-    if (address) add(address->with_port(parts.port), all);
-  }
-  freeaddrinfo(found);
-  if (!all.empty()) return all;
-  return fail("host '" + one_line(parts.host) + "' has no IP address");
+Result<void> check_host_address(const Address& address) {
+  if (!address.is_group()) return {};
+  const bool is_broadcast = !address.is_v6 && address.ip[0] == 255;
+  return fail("'" + address.host() + "' is a " + (is_broadcast ? "broadcast" : "multicast") +
+              " address; expected the address of one host");
+}
+
+Result<void> check_host(const std::string& host) {
+  const std::string bare = without_brackets(host);
+  const auto address = parse_ip(bare.substr(0, bare.find('%')));
+  return address ? check_host_address(*address) : Result<void>();
 }
 
 }  // namespace espalier::network

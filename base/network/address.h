@@ -25,11 +25,13 @@ struct Address {
   [[nodiscard]] bool is_loopback() const;
   [[nodiscard]] bool is_wildcard() const;    // 0.0.0.0 or ::
   [[nodiscard]] bool is_link_local() const;  // fe80::/10 or 169.254.0.0/16
+  [[nodiscard]] bool is_group() const;       // multicast or 255.255.255.255
   // Whether it means nothing without a scope: fe80::/10.
   [[nodiscard]] bool needs_scope() const { return is_v6 && is_link_local(); }
   [[nodiscard]] std::string host() const;  // "10.0.0.1", "fe80::1%eth0"
   [[nodiscard]] std::string text() const;  // "10.0.0.1:4000", "[fe80::1%eth0]:4000"
   [[nodiscard]] Address with_port(std::uint16_t number) const;
+  [[nodiscard]] Address bare() const { return {.is_v6 = is_v6, .ip = ip}; }  // no port, no scope
   // The first `bits` bits of the address, all others 0, without port and scope.
   [[nodiscard]] Address prefix(unsigned bits) const;
   [[nodiscard]] unsigned ip_bytes() const { return is_v6 ? 16 : 4; }
@@ -58,9 +60,11 @@ struct HostAndPort {
 // Returns HOST:PORT, with brackets around an IPv6 address.
 [[nodiscard]] std::string join(const std::string& host, std::uint16_t port);
 
-// Returns all addresses of "HOST:PORT", at least one, each once, in the order of the resolver. A
-// link-local address without an interface gives one for each interface of this host.
-// Errors: not of this form, or the host is unknown.
-[[nodiscard]] Result<std::vector<Address>> resolve(const std::string& text);
+// Checks that a host can have the address, so that a process can listen there or connect to it.
+// Error, one line: it is multicast or broadcast.
+[[nodiscard]] Result<void> check_host_address(const Address& address);
+// The same of a host that users write: an address, also in brackets and with an interface of any
+// host. A name is right.
+[[nodiscard]] Result<void> check_host(const std::string& host);
 
 }  // namespace espalier::network

@@ -68,16 +68,20 @@ Result<InterfaceFilter> InterfaceFilter::parse(const std::string& text, const st
   return filter;
 }
 
+bool InterfaceFilter::is_named(const Interface& interface, const InterfaceAddress& address) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return !entry.excludes && entry.names(interface, address);
+  });
+}
+
 bool InterfaceFilter::takes(const Interface& interface, const InterfaceAddress& address) const {
-  bool is_named = is_loopback(interface);
   bool names_any = false;
   for (const Entry& entry : entries_) {
     const bool matches = entry.names(interface, address);
     if (entry.excludes && matches) return false;
     names_any |= !entry.excludes;
-    is_named |= !entry.excludes && matches;
   }
-  return is_named || !names_any;
+  return !names_any || is_loopback(interface) || is_named(interface, address);
 }
 
 Result<std::vector<Interface>> InterfaceFilter::apply(
@@ -96,6 +100,16 @@ Result<std::vector<Interface>> InterfaceFilter::apply(
                 names_of(interfaces));
   }
   std::vector<Interface> used;
+  bool names_any = false, leaves_any = false;
+  for (const Entry& entry : entries_) names_any |= !entry.excludes;
+  for (const Interface& interface : interfaces) {
+    for (const InterfaceAddress& address : interface.addresses) {
+      leaves_any |= is_named(interface, address) && takes(interface, address);
+    }
+  }
+  if (names_any && !leaves_any) {
+    return fail(source_ + " excludes each address that it names; expected one that is left");
+  }
   for (const Interface& interface : interfaces) {
     Interface kept = interface;
     std::erase_if(kept.addresses,

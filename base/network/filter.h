@@ -20,7 +20,8 @@ class InterfaceFilter {
   [[nodiscard]] static Result<InterfaceFilter> parse(const std::string& text,
                                                      const std::string& source);
   // Returns the interfaces with their addresses that are used. Error, one line that begins with the
-  // source: an entry without ! that names nothing here; no interface is left.
+  // source: an entry without ! that names nothing here; the entries with ! leave nothing, or
+  // nothing of what the others name.
   [[nodiscard]] Result<std::vector<Interface>> apply(
       const std::vector<Interface>& interfaces) const;
   [[nodiscard]] bool is_empty() const { return entries_.empty(); }
@@ -36,6 +37,8 @@ class InterfaceFilter {
   };
   [[nodiscard]] static Result<Entry> parse_entry(const std::string& text,
                                                  const std::string& source);
+  // Whether an entry without ! names it.
+  [[nodiscard]] bool is_named(const Interface& interface, const InterfaceAddress& address) const;
   [[nodiscard]] bool takes(const Interface& interface, const InterfaceAddress& address) const;
 
   std::vector<Entry> entries_;

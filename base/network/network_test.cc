@@ -7,6 +7,7 @@
 #include "base/network/address.h"
 #include "base/network/filter.h"
 #include "base/network/interfaces.h"
+#include "base/network/lookup.h"
 #include "base/testing/contains.h"
 #include "base/testing/results.h"
 
@@ -118,6 +119,37 @@ TEST(Network, ResolvesAll) {
                "host 'no-such-host.invalid' is unknown: ");
 }
 
+TEST(Network, RefusesWhatNoHostCanHave) {
+  const std::string multicast = "is a multicast address; expected the address of one host";
+  for (const char* wrong : {"224.0.0.1", "239.255.255.255", "ff02::1", "::ffff:224.0.0.1"}) {
+    EXPECT_PRED2(contains, message_of(check_host(wrong)), multicast) << wrong;
+    EXPECT_PRED2(contains, message_of(resolve(join(wrong, 5))), multicast) << wrong;
+  }
+  EXPECT_EQ(message_of(check_host("[ff02::1%no-such]")), "'ff02::1' " + multicast);
+  EXPECT_EQ(message_of(resolve("255.255.255.255:5")),
+            "'255.255.255.255' is a broadcast address; expected the address of one host");
+  // As the resolver reads numbers.
+  EXPECT_PRED2(contains, message_of(resolve("224.1:5")), multicast);
+  for (const char* right : {"223.255.255.255", "255.255.255.254", "240.0.0.1", "0.0.0.0",
+                            "::", "fe80::1%eth0", "::ffff:10.0.0.1", "host", "", "ff02::g"}) {
+    EXPECT_EQ(message_of(check_host(right)), "") << right;
+  }
+}
+
+// The thread of a look-up that is not awaited ends by itself.
+TEST(Network, LookUpsAreAbandoned) {
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto found = resolve("no-such-host.invalid:5", std::chrono::milliseconds(0));
+    EXPECT_FALSE(found);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));  // only a hang
+  }
+  Lookup here("localhost");
+  while (!here.wait(std::chrono::steady_clock::now() + std::chrono::seconds(1))) continue;
+  EXPECT_FALSE(or_throw(here.addresses()).empty());
+  EXPECT_NE(here.full_name(), "");
+}
+
 TEST(Network, OwnInterfaces) {
   const auto interfaces = running_interfaces();
   const Interface* const loopback = interface_of(ip("127.0.0.1"), interfaces);
@@ -161,6 +193,11 @@ TEST(Network, FiltersRefuse) {
             "ESPALIER_INTERFACE: 'ib0' names no interface of this host that is up and running; "
             "expected one of lo, docker0, eth0, eth1, tun0");
   EXPECT_PRED2(contains, used("192.168.7.0/24"), "'192.168.7.0/24' names no interface");
+  for (const char* wrong : {"eth0,!eth0", "10.0.0.0/8,!eth0,!tun0", "eth0,!10.0.0.0/8,!2001::/16",
+                            "lo,!127.0.0.0/8,!::1"}) {
+    EXPECT_EQ(used(wrong),
+              "ESPALIER_INTERFACE excludes each address that it names; expected one that is left");
+  }
   EXPECT_EQ(used("!0.0.0.0/0,!::/0"),
             "ESPALIER_INTERFACE leaves no interface of this host; it has lo, docker0, eth0, eth1, "
             "tun0");

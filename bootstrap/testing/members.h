@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/network/address.h"
@@ -18,6 +19,8 @@ namespace espalier::bootstrap {
 using std::chrono::milliseconds;
 
 inline constexpr JobSecret kSecret{1};
+
+inline network::Address ip(const std::string& text) { return network::parse_ip(text).value(); }
 
 inline std::unique_ptr<Server> start(std::uint32_t size, const JobSecret& secret = kSecret) {
   auto server = Server::start("127.0.0.1:0", size, secret);

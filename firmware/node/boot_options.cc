@@ -174,6 +174,9 @@ Result<void> take_address(BootOptions& options) {
                 "' is not an IPv4 or IPv6 address; expected e.g. 127.0.0.1, ::1 or fe80::1%eth0, "
                 "with an interface of this host");
   }
+  if (const auto right = network::check_host_address(*address); !right) {
+    return fail("--address: " + right.error().message);
+  }
   options.address = address->host();
   return {};
 }

@@ -9,12 +9,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import pages  # noqa: E402
+
 cancel, page = sys.argv[1:]
-
-
-def form(text):
-    """The lines without their numbers."""
-    return re.sub(r"-?[0-9]+(\.[0-9]+)?", "0", text)
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -24,7 +22,7 @@ with tempfile.TemporaryDirectory() as folder:
         sys.exit(ran.returncode)
     now = (pathlib.Path(folder) / "cancel.md").read_text()
 kept = pathlib.Path(page).read_text()
-if form(kept) != form(now):
+if pages.form(kept) != pages.form(now):
     sys.exit(f"page_test.py: {page} is old; expected the form of\n{now}")
 for row in ("| processes that hang | 0 |", "| other causes, wrong results, ranks that could not go on | 0 |"):
     if row not in kept.splitlines():

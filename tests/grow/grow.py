@@ -20,7 +20,8 @@ import tempfile
 import threading
 import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "run"))
+sys.path += [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[1] / "run")]
+import pages  # noqa: E402
 from launchers import environment, free_port  # noqa: E402
 from processes import HANG_S, wait_for  # noqa: E402
 
@@ -285,7 +286,7 @@ def page(command, counts, soaks, findings):
 
 def form(text):
     """The lines without their numbers."""
-    return re.sub(r"-?[0-9]+(\.[0-9]+)?", "0", re.sub(r"`tests/grow.*`", "", text))
+    return pages.form(re.sub(r"`tests/grow.*`", "", text))
 
 
 def main():

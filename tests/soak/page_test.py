@@ -9,12 +9,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import pages  # noqa: E402
+
 soak, page = sys.argv[1:]
-
-
-def form(text):
-    """The lines without their numbers."""
-    return re.sub(r"-?[0-9]+(\.[0-9]+)?", "0", text)
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -27,7 +25,7 @@ with tempfile.TemporaryDirectory() as folder:
     if not plot.read_text().startswith("<svg") or "descriptors of the controller" not in plot.read_text():
         sys.exit("page_test.py: soak.svg is no picture")
 kept = pathlib.Path(page).read_text()
-if form(kept) != form(now):
+if pages.form(kept) != pages.form(now):
     sys.exit(f"page_test.py: {page} is old; expected the form of\n{now}")
 for row in ("| wrong results, other causes and hangs | 0 |", "| findings | 0 |"):
     if row not in kept.splitlines():

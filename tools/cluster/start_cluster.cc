@@ -61,6 +61,7 @@ std::string address_refusal(const std::string& text, bool here) {
   }
   if (!address) return " is not a numeric IPv4 or IPv6 address";
   if (address->needs_scope() && address->scope == 0) return " has no interface";
+  if (address->is_group()) return " is not the address of one host";
   if (!here) return {};
   sockaddr_storage name;
   const socklen_t size = address->to_socket(name);

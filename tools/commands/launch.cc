@@ -6,6 +6,7 @@
 
 #include "base/network/filter.h"
 #include "base/network/interfaces.h"
+#include "base/network/lookup.h"
 #include "base/process/variables.h"
 #include "bootstrap/first_word.h"
 #include "bootstrap/newcomers.h"
@@ -78,7 +79,8 @@ void take_network(launch::JobOptions& job) {
   if (!job.interfaces.empty()) job.variables.push_back("ESPALIER_INTERFACE=" + job.interfaces);
   if (!job.ports.empty()) job.variables.push_back("ESPALIER_PORTS=" + job.ports);
   if (job.address.empty()) return;
-  const auto found = network::resolve(network::join(job.address, 0));
+  const auto found =
+      network::resolve(network::join(job.address, 0), std::chrono::milliseconds(job.deadline_ms));
   if (!found) bad_input("--address: " + found.error().message);
   // Without brackets; a link-local address without an interface would be ambiguous.
   if (const auto ip = network::parse_ip(job.address)) {

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstring>
 
 #include "base/counted.h"
 #include "base/network/filter.h"
 #include "base/network/interfaces.h"
+#include "base/network/lookup.h"
 #include "base/try.h"
 #include "bootstrap/candidates.h"
 
@@ -21,6 +23,9 @@ namespace {
 using network::Address;
 using network::Interface;
 using network::InterfaceKind;
+
+// For the resolver to answer.
+constexpr std::chrono::milliseconds kNameTime(5'000);
 
 const char* kind_text(InterfaceKind kind) {
   switch (kind) {
@@ -152,7 +157,7 @@ HostFact interface_fact(const JudgedInterface& interface) {
 HostFact own_name_fact(const Network& network) {
   char name[HOST_NAME_MAX + 1] = "";
   if (gethostname(name, sizeof name - 1) != 0) return {"own name", "unknown", "", ""};
-  const auto found = network::resolve(network::join(name, 0));
+  const auto found = network::resolve(network::join(name, 0), kNameTime);
   if (!found) {
     return {"own name", name, "no address belongs to it, so MASTER_ADDR cannot be it on this host",
             "add it to /etc/hosts, or set MASTER_ADDR to an address"};

@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "base/host_name.h"
+#include "base/network/address.h"
 #include "base/one_line.h"
 #include "base/parse_number.h"
 #include "base/read_file.h"
@@ -62,6 +63,7 @@ Result<Host> read_host(const std::string& word) {
     return fail("malformed host name '" + one_line(host.name) +
                 "'; expected letters, digits and .-_:@%, or 'HOST:N'");
   }
+  ESPALIER_TRY(network::check_host(host.name.substr(user)));
   if (!has_number) return host;
   const auto slots = number_of(number, kMaxSlots);
   if (!slots) {

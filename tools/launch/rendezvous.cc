@@ -13,11 +13,14 @@ namespace espalier::launch {
 Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
                                const std::string& secret) {
   secret_ = bootstrap::secret_of(secret);
-  ESPALIER_TRY_TO(const auto ports, network::port_range(options.ports));
+  bootstrap::ListenOptions listens{.lookup_time = std::chrono::milliseconds(options.deadline_ms)};
+  ESPALIER_TRY_TO(listens.ports, network::port_range(options.ports));
   ESPALIER_TRY_TO(const auto filter, network::interface_filter(options.interfaces));
+  if (options.address.empty()) listens.interfaces = filter;
   ESPALIER_TRY_TO(const auto interfaces, filter.apply(network::running_interfaces()));
   const auto serve_at = [&](const std::string& host) {
-    return bootstrap::Server::start(network::join(host, 0), options.ranks, secret_, nullptr, ports);
+    return bootstrap::Server::start(network::join(host, 0), options.ranks, secret_, nullptr,
+                                    listens);
   };
   const std::string host = !options.address.empty() ? options.address
                            : is_one_host            ? "127.0.0.1"
@@ -68,13 +71,10 @@ bootstrap::Candidates Rendezvous::candidates_for(const Callers& callers, std::si
   const auto prefer = [&offer](const std::string& caller) {
     const auto ip = network::parse_ip(caller);
     if (!ip || ip->is_loopback() || offer.addresses.empty()) return false;
-    network::Address called = ip->with_port(offer.addresses.front().port);
-    called.scope = 0;
-    const auto known = std::find_if(offer.addresses.begin(), offer.addresses.end(),
-                                    [&called](network::Address each) {
-                                      each.scope = 0;
-                                      return each == called;
-                                    });
+    const network::Address called = ip->bare().with_port(offer.addresses.front().port);
+    const auto known = std::find_if(
+        offer.addresses.begin(), offer.addresses.end(),
+        [&called](const network::Address& each) { return each.bare() == called.bare(); });
     if (known != offer.addresses.end()) offer.addresses.erase(known);
     offer.addresses.insert(offer.addresses.begin(), called);
     return true;

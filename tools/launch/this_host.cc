@@ -2,19 +2,23 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <climits>
 #include <cstring>
 
+#include "base/network/lookup.h"
 #include "tools/launch/hosts.h"
 
 namespace espalier::launch {
 namespace {
+
+// For the resolver. Without an answer the host is another one, which ssh finds or not.
+constexpr std::chrono::milliseconds kNameTime(2'000);
 
 bool are_equal(const std::string& one, const std::string& other) {
   return strcasecmp(one.c_str(), other.c_str()) == 0;
@@ -52,13 +56,8 @@ bool has_address(const std::string& bytes) {
 
 // The name that the resolver has for `name` in full; empty: none.
 std::string full_name(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_flags = AI_CANONNAME;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return {};
-  std::string full = found->ai_canonname == nullptr ? "" : found->ai_canonname;
-  freeaddrinfo(found);
-  return full;
+  network::Lookup lookup(name);
+  return lookup.wait(std::chrono::steady_clock::now() + kNameTime) ? lookup.full_name() : "";
 }
 
 bool is_this_host(const std::string& name) {

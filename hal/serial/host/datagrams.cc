@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/network/address.h"
+#include "base/network/lookup.h"
 #include "base/try.h"
 #include "hal/serial/host/open_carriers.h"
 #include "hal/serial/host/sockets.h"

@@ -19,10 +19,16 @@ int fail(const std::string& what) {
 
 }  // namespace
 
-// joined [DEADLINE_MS]
+// joined [DEADLINE_MS [FOLDER JOB RANK SIZE]]
 int main(int argc, char** argv) {
   espalier::JoinOptions options;
   if (argc > 1) options.bootstrap.deadline = std::chrono::milliseconds(std::atoi(argv[1]));
+  if (argc > 5) {
+    options.bootstrap.folder = argv[2];
+    options.bootstrap.job = argv[3];
+    options.bootstrap.rank = std::atoi(argv[4]);
+    options.bootstrap.size = std::atoi(argv[5]);
+  }
   auto world = espalier::join(options);
   if (!world) return fail(world.error().message) + 1;
   const std::uint32_t ranks = world->size();
