@@ -213,10 +213,32 @@ TEST(Addresses, RanksAgree) {
     ranks.emplace_back([&server, rank] {
       auto job = or_throw(member(*server, rank, 3, milliseconds(20'000)));
       EXPECT_EQ(server_address(*job), "127.0.0.1");
-      EXPECT_EQ(or_throw(agree_on_address(*job, {0, 1, 2}, "", {}, {})), "127.0.0.1");
+      EXPECT_EQ(or_throw(agree_on_address(*job, {0, 1, 2}, "", {}, {}, false)), "127.0.0.1");
     });
   }
   for (std::thread& each : ranks) each.join();
+}
+
+// Agrees with a rank on a host that has the loopback alone.
+std::string agree_with_loopback(bool is_host_given) {
+  const auto server = start(2);
+  std::thread other([&server] {
+    auto job = or_throw(member(*server, 1, 2, milliseconds(20'000)));
+    AddressOffer offer{.network = network::network_id() + 1, .own = "127.0.0.1"};
+    offer.choices.push_back({{ip("127.0.0.1"), 8}, network::InterfaceKind::kLoopback, 0, 1});
+    EXPECT_TRUE(job->put("espalier.offer", encode(offer)));
+    EXPECT_TRUE(job->fence());
+  });
+  auto job = or_throw(member(*server, 0, 2, milliseconds(20'000)));
+  const auto agreed = agree_on_address(*job, {0, 1}, "", {}, {}, is_host_given);
+  other.join();
+  return agreed ? "agreed" : message_of(agreed);
+}
+
+TEST(Addresses, TheLoopbackReachesNoOtherHost) {
+  EXPECT_NE(agree_with_loopback(false).find("has no address that other hosts reach; expected"),
+            std::string::npos);
+  EXPECT_EQ(agree_with_loopback(true), "agreed");
 }
 
 TEST(Addresses, ListensAtANameOfThisHost) {

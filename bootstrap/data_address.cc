@@ -422,6 +422,23 @@ void say_choice(const std::vector<SharedSubnet>& subnets, bool is_one_host) {
   std::fprintf(stderr, "espalier: the subnet of tcp's data: %s%s\n", text.c_str(), others.c_str());
 }
 
+// The loopback's address reaches no other host.
+Result<void> check_reach(const std::vector<std::uint32_t>& ranks,
+                         const std::vector<AddressOffer>& offers,
+                         const std::vector<Address>& addresses) {
+  const auto hosts = hosts_of(offers);
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    const bool is_alone = std::all_of(hosts.begin(), hosts.end(),
+                                      [&](std::size_t host) { return host == hosts[place]; });
+    // Hosts that do not say which network they are in may share one.
+    if (is_alone || offers[place].network == 0 || !addresses[place].is_loopback()) continue;
+    return fail("rank " + std::to_string(ranks[place]) +
+                " has no address that other hosts reach; expected an interface of its host, among "
+                "those that the job may use, that is up and has a carrier and an address");
+  }
+  return {};
+}
+
 // With the scope of this host's interface.
 std::string as_own(const Address& address, const std::vector<Interface>& interfaces) {
   for (const Interface& interface : interfaces) {
@@ -437,7 +454,7 @@ std::string as_own(const Address& address, const std::vector<Interface>& interfa
 Result<std::string> agree_on_address(Bootstrap& members, const std::vector<std::uint32_t>& ranks,
                                      const std::string& given,
                                      const network::InterfaceFilter& filter,
-                                     const network::PortRange& ports) {
+                                     const network::PortRange& ports, bool is_host_given) {
   const auto me = std::find(ranks.begin(), ranks.end(), members.rank());
   if (me == ranks.end()) return fail("this process is not among those that agree on addresses");
   const auto place = static_cast<std::size_t>(me - ranks.begin());
@@ -462,6 +479,7 @@ Result<std::string> agree_on_address(Bootstrap& members, const std::vector<std::
   if (place == 0 && is_set(Variable::kVerbose)) say_choice(subnets, is_one_host);
   const bool is_proven = !subnets.empty() && !subnets.front().is_unproven;
   const auto all = choose_addresses(offers, is_proven ? &subnets.front() : nullptr);
+  if (!is_host_given) ESPALIER_TRY(check_reach(ranks, offers, all));
   if (!given.empty()) return given;
   return as_own(all[place], interfaces);
 }

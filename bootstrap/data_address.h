@@ -65,12 +65,12 @@ struct SharedSubnet {
 // "fe80::7%eth0". Subnets are proven by short connections where there is a choice, and measured if
 // the drivers' rates do not decide. With ESPALIER_VERBOSE the first process prints the choice.
 // Every process must call it. `ranks`: their numbers in the job, ascending. `given`: an address
-// that the user chose; empty: none.
-// Errors: as the functions of `members`; another process said something malformed.
-[[nodiscard]] Result<std::string> agree_on_address(Bootstrap& members,
-                                                   const std::vector<std::uint32_t>& ranks,
-                                                   const std::string& given,
-                                                   const network::InterfaceFilter& filter,
-                                                   const network::PortRange& ports);
+// that the user chose; empty: none. `is_host_given`: processes share memory as the user says, also
+// those that no address reaches.
+// Errors: as the functions of `members`; another process said something malformed; a rank whose
+// only address is the loopback's, while others are on other hosts.
+[[nodiscard]] Result<std::string> agree_on_address(
+    Bootstrap& members, const std::vector<std::uint32_t>& ranks, const std::string& given,
+    const network::InterfaceFilter& filter, const network::PortRange& ports, bool is_host_given);
 
 }  // namespace espalier::bootstrap

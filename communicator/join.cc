@@ -71,8 +71,8 @@ Result<void> agree_on_addresses(Job& job, const std::vector<std::uint32_t>& rank
   }
   ESPALIER_TRY_TO(const auto filter, network::interface_filter(options.bootstrap.interfaces));
   ESPALIER_TRY_TO(const auto ports, network::port_range(options.bootstrap.ports));
-  ESPALIER_TRY_TO(const auto address,
-                  bootstrap::agree_on_address(members, ranks, given, filter, ports));
+  ESPALIER_TRY_TO(const auto address, bootstrap::agree_on_address(members, ranks, given, filter,
+                                                                  ports, !options.host.empty()));
   job.set_address(address);
   return {};
 }
