@@ -325,7 +325,14 @@ Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Millisecon
       if (reply->kind != wanted && reply->kind != Kind::kLater) return fail(lost());
       return std::move(*reply);
     }
-    ESPALIER_TRY_TO(const auto who, missing(until));
+    const auto asked = missing(until);
+    if (!asked) {
+      // A server that ends says why before its connection ends.
+      const auto last = receive(Clock::now(), number);
+      if (last && *last && (*last)->kind == Kind::kRefused) return fail(one_line((*last)->text));
+      return fail(asked.error());
+    }
+    const Missing& who = *asked;
     if (who.ranks.empty()) {  // They have just come: the reply is on its way.
       (void)word.is_due();
       continue;

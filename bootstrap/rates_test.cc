@@ -7,6 +7,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/testing/results.h"
 #include "bootstrap/data_address.h"
@@ -78,13 +79,23 @@ TEST(Rates, MeasuresWhereDriversDoNotDecide) {
             (Numbers{0, 1, 2, 3}));
 }
 
-TEST(Rates, BothEndsMeasure) {
-  const End one{.token = 7}, other{.token = 8};
-  auto there = std::async(std::launch::async, [&] { return measured_rates(other.towards(one)); });
-  const auto here = measured_rates(one.towards(other));
-  ASSERT_EQ(here.size(), 2u);
-  for (const std::uint32_t each : here) EXPECT_GT(each, 0u);
-  for (const std::uint32_t each : there.get()) EXPECT_GT(each, 0u);
+TEST(Rates, ARingOfHostsMeasures) {
+  const std::vector<End> ring = [] {
+    std::vector<End> ends;
+    for (std::uint64_t token = 7; token < 10; ++token) ends.push_back({.token = token});
+    return ends;
+  }();
+  std::vector<std::future<std::vector<std::uint32_t>>> measured;
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    measured.push_back(std::async(std::launch::async, [&ring, i] {
+      return measured_rates(ring[i].towards(ring[(i + 1) % ring.size()]));
+    }));
+  }
+  for (auto& each : measured) {
+    const auto rates = each.get();
+    ASSERT_EQ(rates.size(), 2u);
+    EXPECT_TRUE(rates[0] > 0 && rates[1] > 0);
+  }
 }
 
 // The peer accepts nothing and sends nothing: its listener takes a part of the bytes.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/network/interfaces.h"
+#include "base/network/lookup.h"
 
 namespace espalier::bootstrap {
 namespace {

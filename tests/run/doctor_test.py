@@ -65,6 +65,9 @@ class Doctor(espalier.FolderTest):
         self.assertEqual([(each["address"], each["bits"], each["place"]) for each in interfaces["eth0"]["addresses"]][:2],
                          [("10.0.0.1", 24, 1), ("fd00::1", 64, 2)])
         self.assertIn("often have the same address", interfaces["docker0"]["verdict"])
+        facts = {fact["name"]: fact["value"] for fact in found["host"]}
+        self.assertIn("10000 Mbit/s, as its driver says", facts["interface eth0"])
+        self.assertIn("rate unknown: a job with a choice measures it", facts["interface docker0"])
         self.assertEqual(interfaces["eth1"]["verdict"], "not published: it has no carrier")
         found = json.loads(doctor("--format", "json", before=inside, ESPALIER_INTERFACE="!docker0").stdout)
         self.assertNotIn("172.17.0.1", found["published"])
@@ -79,9 +82,11 @@ class Doctor(espalier.FolderTest):
         self.assertIn("10.0.0.1/24 (place 1)", facts["interface eth0"]["value"])
 
     def test_own_name(self):
-        for line, problem in (("127.0.1.1 node7", ""), ("203.0.113.9 node7", "this host has no such address, so rank 0 cannot listen there")):
+        (self.path / "nsswitch").write_text("hosts: files\n")
+        for line, problem in (("127.0.1.1 node7", ""), ("", "host 'node7' is unknown: Name or service not known, so MASTER_ADDR cannot be it on this host"),
+                              ("203.0.113.9 node7", "this host has no such address, so rank 0 cannot listen there")):
             (self.path / "hosts").write_text(f"127.0.0.1 localhost\n{line}\n")
-            inside = ["unshare", "-um", "sh", "-ec", f'hostname node7; mount --bind {self.path}/hosts /etc/hosts; exec "$@"', "sh"]
+            inside = ["unshare", "-um", "sh", "-ec", f'hostname node7; mount --bind {self.path}/hosts /etc/hosts; mount --bind {self.path}/nsswitch /etc/nsswitch.conf; exec "$@"', "sh"]
             if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
                 self.skipTest("no namespaces of names and mounts here")
             _, facts, _ = self.report(before=inside)

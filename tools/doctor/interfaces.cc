@@ -147,7 +147,11 @@ HostFact interface_fact(const JudgedInterface& interface) {
   }
   std::string about = interface.state;
   if (interface.kind != "network") about += ", " + interface.kind;
-  if (interface.rate_mbits != 0) about += ", " + std::to_string(interface.rate_mbits) + " Mbit/s";
+  if (interface.rate_mbits != 0) {
+    about += ", " + std::to_string(interface.rate_mbits) + " Mbit/s, as its driver says";
+  } else if (interface.state == "up" && interface.kind != "loopback") {
+    about += ", rate unknown: a job with a choice measures it";
+  }
   return {"interface " + interface.name,
           joined(addresses) + "; " + about + "; " + interface.verdict, interface.problem,
           interface.remedy};
@@ -159,7 +163,9 @@ HostFact own_name_fact(const Network& network) {
   if (gethostname(name, sizeof name - 1) != 0) return {"own name", "unknown", "", ""};
   const auto found = network::resolve(network::join(name, 0), kNameTime);
   if (!found) {
-    return {"own name", name, "no address belongs to it, so MASTER_ADDR cannot be it on this host",
+    const std::string why = found.error().message;
+    return {"own name", name,
+            why.substr(0, why.find("; expected")) + ", so MASTER_ADDR cannot be it on this host",
             "add it to /etc/hosts, or set MASTER_ADDR to an address"};
   }
   std::vector<std::string> addresses;
