@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/counted.h"
 #include "communicator/record/call_word.h"
+#include "communicator/record/losses.h"
 #include "espalier/base/status.h"
 
 namespace espalier::record {
 namespace {
 
-constexpr double kLongS = 1;    // a shorter wait says nothing
-constexpr double kSilentS = 3;  // heartbeats come ten times a second
+constexpr double kLongS = 1;  // a shorter wait says nothing
 
 using Ranks = std::vector<std::uint32_t>;
 
@@ -42,23 +42,45 @@ std::string process_text(const RankView& rank) {
          std::to_string(rank.view.process.pid) + " on " + rank.view.process.host + ")";
 }
 
-void find_missing(const JobView& job, Diagnosis& found) {
-  Ranks waiting, missing;
-  double longest = 0;
+// Which ranks no record names: they never came, or are on a host of which nothing was read.
+std::string never_started_text(const JobView& job, const Ranks& missing) {
+  std::set<std::string> hosts;
+  bool are_far = false;
   for (const RankView& rank : job.ranks) {
-    if (rank.view.process.state == ProcessState::kJoined) continue;
-    waiting.push_back(rank.view.process.rank);
-    longest = std::max(longest, rank.age(rank.view.process.since_ns));
-    if (rank.view.process.state == ProcessState::kJoinFailed) longest = std::max(longest, kLongS);
+    hosts.insert(rank.view.process.host);
+    are_far = are_far || rank.view.process.has_far_ranks != 0;
   }
-  if (waiting.empty() || longest < kLongS) return;
+  return ranks_text(missing) + " never started" +
+         (are_far && hosts.size() == 1 ? ", or on a host that was not asked (--host)" : "");
+}
+
+void find_missing(const JobView& job, Diagnosis& found) {
+  Ranks waiting, failed, missing;
+  double longest = 0, until_failure = 0;
+  for (const RankView& rank : job.ranks) {
+    const Process& process = rank.view.process;
+    if (process.state == ProcessState::kJoined) continue;
+    if (process.state == ProcessState::kJoinFailed) {
+      failed.push_back(process.rank);
+      const double time = rank.age(process.joining_ns) - rank.age(process.since_ns);
+      until_failure = std::max(until_failure, time);
+      continue;
+    }
+    waiting.push_back(process.rank);
+    longest = std::max(longest, rank.age(process.since_ns));
+  }
+  if (failed.empty() && (waiting.empty() || longest < kLongS)) return;
   for (std::uint32_t rank = 0; rank < job.size; ++rank) {
     if (job.find(rank) == nullptr) missing.push_back(rank);
   }
   if (missing.empty()) return;
-  const std::string text = ranks_text(missing) + " never started: " + ranks_text(waiting) +
-                           (waiting.size() == 1 ? " waits" : " wait") + " in join(), for " +
-                           duration_text(longest);
+  std::string text = never_started_text(job, missing) + ": ";
+  if (failed.empty()) {
+    text += ranks_text(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " in join(), for " +
+            duration_text(longest);
+  } else {
+    text += "join() failed on " + ranks_text(failed) + " after " + duration_text(until_failure);
+  }
   found.suspects.push_back(make(Suspicion::kNeverStarted, missing, text));
 }
 
@@ -67,14 +89,7 @@ void find_silent(const JobView& job, Diagnosis& found) {
     const Ranks self = {rank.view.process.rank};
     const std::string quiet = duration_text(rank.quiet_s);
     const bool is_silent = rank.quiet_s >= kSilentS;
-    if (job.has_ended) {
-      if (!is_silent || has_failed(rank) || rank.view.process.state == ProcessState::kJoinFailed) {
-        continue;
-      }
-      found.suspects.push_back(make(Suspicion::kStopped, self,
-                                    process_text(rank) + " was stopped, or ended, " + quiet +
-                                        " before the last sign of the others"));
-    } else if (rank.life == Life::kEnded) {
+    if (rank.life == Life::kEnded) {
       if (has_failed(rank)) continue;
       found.suspects.push_back(
           make(Suspicion::kEnded, self,
@@ -451,7 +466,7 @@ JobView read_job(const std::string& folder, const std::string& job) {
     auto view = read_view(path);
     if (!view) continue;
     RankView rank{.view = *std::move(view)};
-    rank.life = life_of(rank.view.identity);
+    rank.life = life_of(rank.view.identity, path);
     rank.quiet_s = std::max(
         0.0,
         static_cast<double>(static_cast<std::int64_t>(monotonic_ns() - rank.view.heartbeat_ns)) /
@@ -474,12 +489,15 @@ void end_all(std::vector<RankView>& ranks) {
 }
 
 Diagnosis diagnose(const JobView& whole) {
-  const JobView job = whole.has_ended ? whole : without_past(whole);
+  const JobView job = whole.has_ended ? without_end(whole) : without_past(whole);
+  const Losses lost = job.has_ended ? find_losses(job) : Losses();
   Diagnosis found;
   find_missing(job, found);
-  find_silent(job, found);
+  if (!job.has_ended) find_silent(job, found);
+  for (const Suspect& each : lost.early) found.suspects.push_back(each);
   find_divergence(job, found);
   find_waits(job, found);
+  for (const Suspect& each : lost.at_end) found.suspects.push_back(each);
   find_failure(job, found);
   return found;
 }

@@ -9,6 +9,8 @@
 
 namespace espalier::record {
 
+inline constexpr double kSilentS = 3;  // without a heartbeat; they come ten times a second
+
 // A rank as a reader finds it. Ages refer to the time of the reading; for a job that has ended, to
 // the last sign of any of its ranks.
 struct RankView {

@@ -186,6 +186,7 @@ class Refusals(unittest.TestCase):
         self.refused("--records", "--records", "x", "--watch")
         self.refused("--prometheus shows jobs that run", "--records", "x", "--prometheus")
         self.refused("has a number of slots", "--host", "a:4")
+        self.refused("espalier: --host: malformed host name 'a b'; expected letters", "--host", "a b")
 
     def test_records(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -195,7 +196,7 @@ class Refusals(unittest.TestCase):
             path.write_bytes(b"x" * 60000)
             self.refused(f"'{path}' is not a record", "--records", folder)
             path.write_bytes(b"ESPREC\n\0" + bytes([9, 0, 0, 0]) + bytes(60000))
-            self.refused("is a record of version 9; expected 1", "--records", folder)
+            self.refused("is a record of version 9; expected 2", "--records", folder)
 
     def test_variables_of_a_rank(self):
         for variable, value, expected in (("ESPALIER_PATIENCE", "x", "expected a number from 0 to 86400"),

@@ -26,7 +26,7 @@ std::vector<OwnRecord> own_records() {
       auto view = bytes ? record::decode(*bytes, path) : fail(bytes.error());
       if (!view) continue;
       record::RankView rank{.view = *std::move(view)};
-      rank.life = record::life_of(rank.view.identity);
+      rank.life = record::life_of(rank.view.identity, path);
       const auto quiet = static_cast<std::int64_t>(monotonic_ns() - rank.view.heartbeat_ns);
       rank.quiet_s = std::max(0.0, static_cast<double>(quiet) / 1e9);
       records.push_back({*std::move(bytes), std::move(rank)});
