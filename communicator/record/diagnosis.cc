@@ -9,14 +9,13 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "communicator/record/agreements.h"
 #include "communicator/record/call_word.h"
 #include "communicator/record/losses.h"
 #include "espalier/base/status.h"
 
 namespace espalier::record {
 namespace {
-
-constexpr double kLongS = 1;  // a shorter wait says nothing
 
 using Ranks = std::vector<std::uint32_t>;
 
@@ -249,6 +248,7 @@ std::optional<Suspect> end_of_chain(const JobView& job, const Edge& edge, const 
                 name + " has left the communicator; rank " + std::to_string(edge.from) +
                     " waits for it in call " + std::to_string(edge.part->begun));
   }
+  if (!agreement_text(*last).empty()) return std::nullopt;  // find_agreements() has named both
   const double for_s = last->age(part->inside_ns != 0 ? part->inside_ns : part->changed_ns);
   if (for_s < kLongS) return std::nullopt;
   std::uint64_t most = 0;
@@ -413,6 +413,7 @@ const char* name_of(Suspicion suspicion) {
     case Suspicion::kWorking: return "working";
     case Suspicion::kCut: return "cut";
     case Suspicion::kNoRecord: return "no record";
+    case Suspicion::kNewcomers: return "newcomers";
     case Suspicion::kFailed: return "failed";
   }
   return "unknown";
@@ -496,6 +497,7 @@ Diagnosis diagnose(const JobView& whole) {
   if (!job.has_ended) find_silent(job, found);
   for (const Suspect& each : lost.early) found.suspects.push_back(each);
   find_divergence(job, found);
+  find_agreements(job, found);
   find_waits(job, found);
   for (const Suspect& each : lost.at_end) found.suspects.push_back(each);
   find_failure(job, found);

@@ -9,6 +9,7 @@
 
 namespace espalier::record {
 
+inline constexpr double kLongS = 1;    // a shorter wait says nothing
 inline constexpr double kSilentS = 3;  // without a heartbeat; they come ten times a second
 
 // A rank as a reader finds it. Ages refer to the time of the reading; for a job that has ended, to
@@ -49,6 +50,7 @@ enum class Suspicion : std::uint8_t {
   kWorking,       // others wait for it, and it is in a call that waits for no rank
   kCut,           // two ranks wait for each other's messages
   kNoRecord,      // others wait for it, and it has no record
+  kNewcomers,     // all ranks wait in accept() for processes that did not come
   kFailed,        // it ended the communicator for a reason of its own
 };
 [[nodiscard]] const char* name_of(Suspicion suspicion);

@@ -189,6 +189,7 @@ Result<std::shared_ptr<Writer>> Writer::make(const Origin& origin) {
   process.size = origin.size;
   process.pid = self.pid;
   process.pid_space = self.pid_space;
+  process.has_far_ranks = origin.has_far_ranks ? 1 : 0;
   process.is_locked = writer->file_ >= 0 ? 1 : 0;
   process.start_ticks = self.start_ticks;
   process.state = ProcessState::kJoining;
@@ -274,6 +275,11 @@ std::string Writer::job() const {
   return record_->process.job;
 }
 
+std::uint32_t Writer::rank() const {
+  const std::lock_guard lock(mutex_);
+  return record_->process.rank;
+}
+
 Card Writer::card() const {
   const std::lock_guard lock(mutex_);
   const bool has_joined = record_->process.job[0] != 0;
@@ -326,6 +332,19 @@ void Writer::join_failed(const std::string& why) {
   process.since_wall = wall_ns();
   put_text(process.text, one_line(why));
   is_kept_ = true;
+}
+
+void Writer::begin_agreement(Agreement agreement) {
+  agreement.since_ns = monotonic_ns();
+  const std::lock_guard lock(mutex_);
+  const Change change(record_->sequence);
+  record_->process.agreement = agreement;
+}
+
+void Writer::end_agreement() {
+  const std::lock_guard lock(mutex_);
+  const Change change(record_->sequence);
+  record_->process.agreement = {};
 }
 
 void Writer::fail() {

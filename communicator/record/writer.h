@@ -30,6 +30,7 @@ struct Origin {
   std::uint32_t rank = 0, size = 0;
   std::string provider = {};
   std::chrono::nanoseconds deadline = {};
+  bool has_far_ranks = false;  // on other hosts, as the launcher says
 };
 
 // What a rank tells the others beside its address, when they connect.
@@ -60,6 +61,9 @@ class Writer {
   // All ranks have come, and have exchanged their cards, one per rank of the job.
   void joined(const std::vector<Card>& cards, std::uint32_t rank);
   void join_failed(const std::string& why);
+  // This process waits for the others in accept() or rejoin(), until end_agreement().
+  void begin_agreement(Agreement agreement);
+  void end_agreement();
   // Notes whether this process of the job is stopped or has ended, if it is on this host.
   void look_at(std::uint32_t rank, std::uint64_t now_ns) noexcept;
   // Notes that the process lives. Called by the library's thread.
@@ -69,6 +73,7 @@ class Writer {
     return run_folder_.empty() ? folder_ : run_folder_;
   }
   [[nodiscard]] std::string job() const;
+  [[nodiscard]] std::uint32_t rank() const;
 
  private:
   friend class Recorder;

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "communicator/record/agreements.h"
 #include "communicator/record/call_word.h"
 #include "espalier/base/status.h"
 
@@ -289,6 +290,54 @@ TEST(Diagnosis, NamesTheMissingRankOfAFailedJoin) {
   job.ranks[0].view.process.has_far_ranks = 1;
   expect_first(job, Suspicion::kNeverStarted, {1},
                "rank 1 never started, or on a host that was not asked (--host): join()");
+}
+
+// The rank waits for the others in accept() or rejoin().
+void let_agree(JobView& job, std::uint32_t rank, AgreementKind kind, std::uint32_t newcomers = 0) {
+  job.ranks[rank].view.process.agreement = {
+      .communicator = 7, .since_ns = kNow - 12 * kSecond, .kind = kind, .newcomers = newcomers};
+}
+
+TEST(Diagnosis, NamesTheRankThatHasNotCalledAccept) {
+  JobView job = job_of(3);
+  for (const std::uint32_t rank : {0, 2}) let_agree(job, rank, AgreementKind::kAccept, 1);
+  expect_first(job, Suspicion::kComputing, {1},
+               "rank 1 has not called accept(): computing for 41 s");
+  EXPECT_EQ(awaited_text(job, job.ranks[0]), "rank 1");
+  EXPECT_EQ(absent_text(job, job.ranks[0], {1, 2, 5}),
+            "rank 1 has not called accept(): computing for 41 s");
+  EXPECT_EQ(absent_text(job, job.ranks[1], {0}), "");
+  // It waits for them in a call: the program differs.
+  let_wait(job, 1, 0, 0);
+  expect_first(job, Suspicion::kDiverged, {1},
+               "rank 1 has not called accept(): it waits in allreduce of 50 f32, sum, for 5.0 s");
+  EXPECT_EQ(diagnose(job).suspects.size(), 1u);
+  let_agree(job, 1, AgreementKind::kRejoin);
+  EXPECT_EQ(diagnose(job).suspects.front().kind, Suspicion::kDiverged);
+  EXPECT_EQ(diagnose(job).suspects.front().text,
+            "rank 1 has not called accept(): it waits in rejoin(), for 12 s");
+  job.ranks[1].life = Life::kStopped;
+  expect_first(job, Suspicion::kStopped, {1}, "is stopped");
+}
+
+TEST(Diagnosis, NamesWhomAcceptAndRejoinAwait) {
+  JobView job = job_of(3);
+  for (const std::uint32_t rank : {0, 1, 2}) let_agree(job, rank, AgreementKind::kAccept, 2);
+  expect_first(job, Suspicion::kNewcomers, {},
+               "2 newcomers did not come: ranks 0, 1 and 2 wait in accept(), for 12 s");
+  EXPECT_EQ(awaited_text(job, job.ranks[0]), "2 newcomers");
+  job.ranks.pop_back();
+  expect_first(job, Suspicion::kNoRecord, {2}, "rank 2 has no record: ended, or on a host");
+  job = job_of(3);
+  for (const std::uint32_t rank : {0, 1}) let_agree(job, rank, AgreementKind::kRejoin);
+  job.ranks[2].life = Life::kEnded;  // rejoin() does not wait for it
+  expect_first(job, Suspicion::kEnded, {2}, "has ended without leave()");
+  EXPECT_EQ(awaited_text(job, job.ranks[0]), "");
+  for (const std::uint32_t rank : {0, 1}) {
+    job.ranks[rank].view.process.agreement.since_ns = kNow;
+  }
+  job.ranks[2].life = Life::kRuns;
+  EXPECT_TRUE(diagnose(job).suspects.empty());
 }
 
 // A communicator that failed, and that the job has replaced.
