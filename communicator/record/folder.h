@@ -43,8 +43,8 @@ struct Identity {
 [[nodiscard]] Identity own_identity();
 // Locks the record's file until this descriptor is closed, at the latest when the process ends.
 [[nodiscard]] bool lock_record(int file);
-// `path`: of its record. Of a process of another namespace, the lock says whether it lives; without
-// a lock: kRuns, because nothing is known.
+// `path`: its record. The lock says whether a process of another namespace lives; without a lock:
+// kRuns, because nothing is known.
 [[nodiscard]] Life life_of(const Identity& identity, const std::string& path);
 
 // Removes the records of this folder whose jobs have no process any more. A process that lives, in

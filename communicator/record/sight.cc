@@ -1,5 +1,5 @@
-// What a process sees of another one of its host, for which it waits or which it has lost. By the
-// records alone, one that was stopped and then killed cannot be told from one that was killed.
+// Looks at other processes of this host that hold this one up or are lost. By its own record, a
+// process that was stopped and then killed cannot be told from one that was killed.
 
 #include <new>
 

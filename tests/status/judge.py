@@ -198,15 +198,13 @@ PAGE = """# Who holds the job up
 
 Written by `tests/status/judge.py --cases {cases} --records {records} --page docs/results/status.md build/tools/espalier build/tests/status/held`
 on {cores} processors. Each case is a job of 2 to 8 ranks (`espalier launch`) over tcp or mem, which calls random collectives until one fault
-holds it up. The judge made the fault, so it knows the rank, or both ends of the cable. An answer is right if the first suspect of
-`espalier status` has these ranks and this kind.
+holds it up. An answer is right if the first suspect of `espalier status` has the fault's kind, and its rank or both ends of the cable.
 
-While the job runs, the judge asks every {pause} s, and the first answer with any suspect counts, except that it asks again for
-{undecided} s while the answer names both sides of a divergence, because as many ranks are in the one call as in the other. The time is from the
-fault to that answer; a wait of less than 1 s is no suspicion. Records alone: the job ran with ESPALIER_RECORD and was killed {after} s after the fault, by
-SIGKILL; half of the stopped and killed ranks and cut cables had a deadline of {short} s, so that the job failed before. Of these, a third of
-the others ended after their failure in order, and a third at once. If all ranks are killed in the middle of work, right is no suspect, or
-the ranks that ended first, and no failure as the cause.
+While the job runs, the judge asks every {pause} s. The first answer with a suspect counts; the judge asks again for {undecided} s while it names both sides
+of a divergence, because as many ranks are in either call. Times end at that answer; a wait below 1 s is no suspicion. Records alone: the job
+ran with ESPALIER_RECORD and was killed {after} s after the fault. Half of the stopped and killed ranks and cut cables had a deadline of {short} s: the job
+failed before, and a third of the others then left in order, a third at once. If all ranks are killed at work, the answer has no
+suspect, or the ranks that ended first, and no cause.
 
 {table}
 """
