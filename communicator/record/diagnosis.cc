@@ -1,6 +1,7 @@
 #include "communicator/record/diagnosis.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -419,6 +420,16 @@ const char* name_of(Suspicion suspicion) {
   return "unknown";
 }
 
+double quiet_time(const View& view) {
+  std::uint64_t now = monotonic_ns(), then = view.heartbeat_ns;
+  if (view.identity.pid_space != own_identity().pid_space) {
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    now = static_cast<std::uint64_t>(std::chrono::nanoseconds(wall).count());
+    then = view.heartbeat_wall;
+  }
+  return std::max(0.0, static_cast<double>(static_cast<std::int64_t>(now - then)) / 1e9);
+}
+
 std::vector<JobView> jobs_of(std::vector<RankView> ranks) {
   // Ranks that have not joined belong to the newest job of the same meeting place.
   std::map<std::string, std::pair<std::uint64_t, std::string>> newest;
@@ -468,10 +479,7 @@ JobView read_job(const std::string& folder, const std::string& job) {
     if (!view) continue;
     RankView rank{.view = *std::move(view)};
     rank.life = life_of(rank.view.identity, path);
-    rank.quiet_s = std::max(
-        0.0,
-        static_cast<double>(static_cast<std::int64_t>(monotonic_ns() - rank.view.heartbeat_ns)) /
-            1e9);
+    rank.quiet_s = quiet_time(rank.view);
     ranks.push_back(std::move(rank));
   }
   for (JobView& each : jobs_of(std::move(ranks))) {

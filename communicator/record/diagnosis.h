@@ -32,6 +32,9 @@ struct JobView {
   [[nodiscard]] const RankView* find(std::uint32_t rank) const;
 };
 
+// Returns the age of the heartbeat of a record of this host, s. By the wall clock for a process of
+// another namespace, because its CLOCK_MONOTONIC may be another one.
+[[nodiscard]] double quiet_time(const View& view);
 // Sorts ranks into their jobs.
 [[nodiscard]] std::vector<JobView> jobs_of(std::vector<RankView> ranks);
 // Returns a running job with those of its records that are in this folder. Records that cannot be

@@ -219,6 +219,25 @@ class Agreements(unittest.TestCase):
                    r"espalier: waiting for newcomers: all ranks have called accept\(\), and 0 of 2 newcomers came\n")
 
 
+class OtherNamespace(unittest.TestCase):
+    def test_ranks_of_another_namespace_live_until_they_end(self):
+        """Their numbers are those of no process here, or of another one."""
+        if os.geteuid() != 0:
+            self.skipTest("only root may make a namespace of processes")
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "HELD_PROVIDER": "mem", "ESPALIER_PATIENCE": "0"}
+            job = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", ESPALIER, "launch", "-n", "2", HELD, "1", "1",
+                                    "compute", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+            try:
+                self.assertTrue(wait_for(lambda: "suspect: rank 1 is 1 call behind, computing" in status(environment)[1]))
+                self.assertNotIn("ended", status(environment)[1])
+            finally:
+                job.kill()
+                job.wait()
+            self.assertTrue(wait_for(lambda: status(environment)[0] == 1))
+            self.assertEqual(list((pathlib.Path(folder) / "espalier").iterdir()), [])
+
+
 class Refusals(unittest.TestCase):
     def refused(self, line, *words, **more):
         done = subprocess.run([ESPALIER, "status", *words], env={**os.environ, **more}, capture_output=True, text=True, timeout=HANG_S)
