@@ -32,11 +32,11 @@ namespace {
 using communicator::Channel;
 using communicator::Job;
 
-// Files of a rank: its record; over tcp, its endpoint, a port for long messages, and a file for a
-// moment; for each link of the backbone (backbone.h), a connection for short and one for long
-// messages. Counted on libfabric 1.17; over mem, also those that are opened for a moment.
-constexpr bootstrap::RankFiles kFabricFiles{15, 2};
-constexpr bootstrap::RankFiles kMemoryFiles{7, 0};
+// Files of a rank. Over tcp: its endpoint, a port for long messages, and a file for a moment; for
+// each link of the backbone (backbone.h), a connection for short and one for long messages. Counted
+// on libfabric 1.17; over mem, also those that are opened for a moment.
+constexpr bootstrap::RankFiles kFabricFiles{14, 2};
+constexpr bootstrap::RankFiles kMemoryFiles{6, 0};
 
 // The processes of a job that connect: their numbers in the job.
 struct Connecting {
@@ -282,8 +282,9 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
     ESPALIER_TRY_TO(members, communicator::guard_membership(options.membership));
   } else {
     const bool has_connections = ofi::binds_address(options.provider);
-    auto joined =
-        bootstrap::join(options.bootstrap, has_connections ? kFabricFiles : kMemoryFiles, observer);
+    bootstrap::RankFiles files = has_connections ? kFabricFiles : kMemoryFiles;
+    if (record == nullptr) ++files.fixed;  // it begins later
+    auto joined = bootstrap::join(options.bootstrap, files, observer);
     record = observer->writer();
     if (!joined && record != nullptr) record->join_failed(joined.error().message);
     if (!joined) return fail(joined.error());
