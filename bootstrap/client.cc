@@ -145,7 +145,8 @@ class ConnectedBootstrap : public Bootstrap {
   [[nodiscard]] Result<std::optional<Message>> receive(Clock::time_point until,
                                                        std::uint32_t number);
   // As ask(), for a request whose reply comes at the time of the server's. Nothing: not within it.
-  // `awaited`: what this process waits for, as it tells the user; empty: it does not.
+  // `awaited`: what this process waits for, as it tells the user; empty: the ranks that the server
+  // names.
   [[nodiscard]] Result<std::optional<Message>> await_agreement(Message request, Kind wanted,
                                                                Clock::time_point until,
                                                                const std::string& awaited);
@@ -153,12 +154,15 @@ class ConnectedBootstrap : public Bootstrap {
   void leave();
   // The ranks that a fence or rejoin waits for.
   struct Missing {
+    std::vector<std::uint32_t> all = {};
     std::string ranks = {};  // "ranks 3, 5"; empty: none
     std::string facts = {};  // what the server knows of them
     bool have_some_joined = false;
     std::uint32_t speaker = 0;  // the rank that tells the user
     [[nodiscard]] std::string described() const { return have_some_joined ? ": " + facts : ""; }
   };
+  // Tells the user, if this process is the one that does.
+  void say_missing(const Missing& who) const;
   // Errors: the server is gone, or does not answer until `until`, or for kShortestReplyTime.
   [[nodiscard]] Result<Missing> missing(Clock::time_point until);
   // How long a reply may take that waits for no other process.
@@ -341,12 +345,25 @@ Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Millisecon
     if (Clock::now() >= until) {
       return fail(of + " did not come within " + seconds_text(time) + who.described());
     }
-    if (!word.is_due()) continue;
-    if (FirstWord::is_watched()) {
-      std::fprintf(stderr, "espalier: rank %u waits for %s\n", place_.rank, of.c_str());
-    } else if (who.speaker == place_.rank) {
-      std::fprintf(stderr, "espalier: waiting for %s: %s\n", of.c_str(), who.facts.c_str());
-    }
+    if (word.is_due()) say_missing(who);
+  }
+}
+
+void ConnectedBootstrap::say_missing(const Missing& who) const {
+  std::string of = who.ranks;
+  if (who.all.empty()) {
+    of = "newcomers";
+  } else if (who.all.back() < place_.size) {  // no newcomer
+    of += " of " + std::to_string(place_.size);
+  }
+  const std::string seen = place_.observer == nullptr ? "" : place_.observer->facts(who.all);
+  const std::string& facts = seen.empty() ? who.facts : seen;
+  if (FirstWord::is_watched()) {
+    const std::string more = seen.empty() ? "" : ": " + seen;
+    std::fprintf(stderr, "espalier: rank %u waits for %s%s\n", place_.rank, of.c_str(),
+                 more.c_str());
+  } else if (who.speaker == place_.rank) {
+    std::fprintf(stderr, "espalier: waiting for %s: %s\n", of.c_str(), facts.c_str());
   }
 }
 
@@ -361,9 +378,13 @@ Result<std::optional<Message>> ConnectedBootstrap::await_agreement(Message reque
   while (true) {
     ESPALIER_TRY_TO(auto reply, receive(std::min(until, word.next().value_or(until)), number));
     if (!reply && Clock::now() < until) {
-      if (word.is_due() && !awaited.empty()) {
+      if (!word.is_due()) continue;
+      if (!awaited.empty()) {
         std::fprintf(stderr, "espalier: waiting for %s\n", awaited.c_str());
+        continue;
       }
+      ESPALIER_TRY_TO(const auto who, missing(until));
+      if (!who.all.empty() || !who.facts.empty()) say_missing(who);
       continue;
     }
     if (!reply) return reply;
@@ -430,8 +451,9 @@ Result<ConnectedBootstrap::Missing> ConnectedBootstrap::missing(Clock::time_poin
                 "to run, and its host to be reached");
   }
   if (reply->kind != Kind::kRanks) return fail(lost());
-  if (reply->data.empty()) return Missing();
-  return Missing{.ranks = list_of(reply->data),
+  if (reply->data.empty()) return Missing{.facts = one_line(reply->text), .speaker = reply->a};
+  return Missing{.all = decode_ranks(reply->data),
+                 .ranks = list_of(reply->data),
                  .facts = one_line(reply->text),
                  .have_some_joined = reply->b != 0,
                  .speaker = reply->a};

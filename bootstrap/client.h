@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bootstrap/candidates.h"
+#include "bootstrap/observer.h"
 #include "bootstrap/server.h"
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
@@ -25,6 +26,7 @@ struct Place {
   std::string file = {};      // of rank 0, with the secret: removed when all have joined
   std::string job_file = {};  // of rank 0: removed when its membership ends
   bool is_newcomer = false;   // rank and size are not known yet
+  std::shared_ptr<Observer> observer = nullptr;  // null: none
 };
 
 // Connects to the server, which may start later. Errors: no server within the deadline, with what
@@ -41,7 +43,8 @@ struct RankFiles {
 // As join() of bootstrap.h. Error also: this process cannot open as many files. It says so before
 // the others wait for it.
 [[nodiscard]] Result<std::unique_ptr<Bootstrap>> join(const Options& options,
-                                                      const RankFiles& files);
+                                                      const RankFiles& files,
+                                                      std::shared_ptr<Observer> observer = nullptr);
 // Returns the address at which a process reached the server: of another host, unless the server is
 // on this one. Empty: `members` is of another kind.
 [[nodiscard]] std::string server_address(const Bootstrap& members);

@@ -76,13 +76,13 @@ Result<std::vector<network::Address>> resolve_in_time(const std::string& text, M
   });
 }
 
-void say_waiting(const char* launcher, const std::string& job, std::uint32_t rank,
-                 std::uint32_t size, Speaker& speaker) {
-  if (!FirstWord::is_watched() && !speaker.may_speak(launcher + (" " + job))) return;
-  std::fprintf(stderr,
-               "espalier: rank %u waits until all of the %u ranks have joined; %s does not say "
-               "which are missing\n",
-               rank, size, launcher);
+void say_waiting(const Incomplete& job, Speaker& speaker) {
+  if (!FirstWord::is_watched() && !speaker.may_speak(job.launcher + (" " + job.job))) return;
+  const std::string absent =
+      job.absent.empty() ? std::string("; ") + job.launcher + " does not say which are missing"
+                         : ": " + job.absent;
+  std::fprintf(stderr, "espalier: rank %u waits until all of the %u ranks have joined%s\n",
+               job.rank, job.size, absent.c_str());
 }
 
 }  // namespace espalier::bootstrap

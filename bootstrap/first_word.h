@@ -50,9 +50,14 @@ class Speaker {
 [[nodiscard]] Result<std::vector<network::Address>> resolve_in_time(const std::string& text,
                                                                     std::chrono::milliseconds time);
 
-// Prints that the ranks of `job` have not all joined, if this process may speak. A launcher does
-// not say which are missing.
-void say_waiting(const char* launcher, const std::string& job, std::uint32_t rank,
-                 std::uint32_t size, Speaker& speaker);
+// Some ranks of a launcher's job have not joined.
+struct Incomplete {
+  const char* launcher = "";  // which does not say which ones
+  std::string job = {};
+  std::uint32_t rank = 0, size = 0;
+  std::string absent = {};  // "rank 3 never started"; empty: not known
+};
+// Prints that, if this process may speak.
+void say_waiting(const Incomplete& job, Speaker& speaker);
 
 }  // namespace espalier::bootstrap

@@ -297,12 +297,20 @@ Result<Place> join_again(const Options& options) {
   }
 }
 
-Result<Place> from_process_manager(Method method, const Options& options, const RankFiles& files) {
+Result<Place> from_process_manager(Method method, const Options& options, const RankFiles& files,
+                                   const std::shared_ptr<Observer>& observer) {
   if (joined_before.method == method) return join_again(options);
   ESPALIER_TRY_TO(auto manager, method == Method::kPmix ? open_pmix() : open_pmi());
   Place place{.method = method, .rank = manager->rank(), .size = manager->size()};
   ESPALIER_TRY(check_files(place, files, place.rank == 0));
   ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
+  if (observer != nullptr) {
+    ESPALIER_TRY(observer->started({.name = manager->job(),
+                                    .rank = place.rank,
+                                    .size = place.size,
+                                    .is_one_host = manager->is_one_host()}));
+    manager->set_observer(observer);
+  }
   std::string ticket;
   if (place.rank == 0) {
     ESPALIER_TRY_TO(ticket, serve_fresh(options, manager->is_one_host(), place));
@@ -455,7 +463,8 @@ JobSecret secret_of(const std::string& bytes) {
 
 Result<std::unique_ptr<Bootstrap>> join(const Options& options) { return join(options, {}); }
 
-Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles& files) {
+Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles& files,
+                                        std::shared_ptr<Observer> observer) {
   if (sodium_init() < 0) return fail("libsodium cannot be initialized");
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
   ESPALIER_TRY(network::interface_filter(options.interfaces));
@@ -468,7 +477,7 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles&
   Result<Place> place;
   switch (method) {
     case Method::kPmix:
-    case Method::kPmi: place = from_process_manager(method, options, files); break;
+    case Method::kPmi: place = from_process_manager(method, options, files, observer); break;
     case Method::kEnvironment: place = from_environment(options, files); break;
     case Method::kFile: place = from_folder(options, files); break;
     case Method::kTable: place = from_table(options, files); break;
@@ -479,6 +488,7 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles&
   }
   if (!place) return fail(place.error());
   ESPALIER_TRY(offer(job_file, *place));
+  place->observer = std::move(observer);
   return connect(*std::move(place), options.deadline);
 }
 

@@ -27,6 +27,7 @@ class Pmi : public ProcessManager {
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }
   [[nodiscard]] std::uint32_t size() const override { return size_; }
   [[nodiscard]] bool is_one_host() const override { return is_one_host_; }
+  [[nodiscard]] std::string job() const override { return space_; }
   [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value,
                                                    std::chrono::milliseconds deadline) override;
 
@@ -58,7 +59,7 @@ Result<std::string> Pmi::ask(const std::string& line, const std::string& command
   while (true) {
     if (!is_readable()) {
       is_open_ = false;  // a late reply would be taken for that of the next request
-      return fail(missing("PMI", size_, deadline_));
+      return fail(missing("PMI", deadline_));
     }
     const ssize_t count = read(descriptor_, &character, 1);
     if (count < 0 && errno == EINTR) continue;
@@ -86,7 +87,10 @@ bool Pmi::is_readable() const {
         poll(&file, 1, static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, INT_MAX)));
     if (ready < 0 && errno == EINTR) continue;
     if (ready > 0 || Clock::now() >= until_) return ready > 0;
-    if (word.is_due()) say_waiting("PMI", space_, rank_, size_, speaker);
+    if (!word.is_due()) continue;
+    say_waiting(
+        {.launcher = "PMI", .job = space_, .rank = rank_, .size = size_, .absent = absent()},
+        speaker);
   }
 }
 

@@ -37,6 +37,7 @@ class Pmix : public ProcessManager {
   [[nodiscard]] std::uint32_t rank() const override { return self_.rank; }
   [[nodiscard]] std::uint32_t size() const override { return size_; }
   [[nodiscard]] bool is_one_host() const override { return local_size_ == size_; }
+  [[nodiscard]] std::string job() const override { return self_.nspace; }
   [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value,
                                                    std::chrono::milliseconds deadline) override;
 
@@ -141,12 +142,17 @@ Result<void> Pmix::fence(std::chrono::milliseconds deadline) {
   while (Clock::now() < until && !fence->has_ended) {
     const auto next = std::min(until, word.next().value_or(until));
     if (!fence->changed.wait_until(lock, next, has_ended) && word.is_due()) {
-      say_waiting("PMIx", self_.nspace, self_.rank, size_, speaker);
+      say_waiting({.launcher = "PMIx",
+                   .job = self_.nspace,
+                   .rank = self_.rank,
+                   .size = size_,
+                   .absent = absent()},
+                  speaker);
     }
   }
   if (!fence->has_ended) {
     is_open_ = false;  // PMIx_Finalize() would wait for the fence
-    return fail(missing("PMIx", size_, deadline));
+    return fail(missing("PMIx", deadline));
   }
   if (fence->status != PMIX_SUCCESS) return fail(error("PMIx_Fence", fence->status));
   return {};

@@ -305,14 +305,14 @@ std::string ThreadedServer::ended_text(std::uint32_t rank) const {
   return "rank " + std::to_string(rank) + " has ended" + (others.empty() ? "" : "; " + others);
 }
 
-Message ThreadedServer::missing_message() const {
+Message ThreadedServer::missing_message() {
   const std::vector<std::uint32_t> ranks = missing();
   const bool have_joined = std::any_of(
       ranks.begin(), ranks.end(), [this](std::uint32_t rank) { return members_[rank].has_joined; });
   return {.kind = Kind::kRanks,
           .a = first_waiting(),
           .b = have_joined ? 1U : 0U,
-          .text = describe(ranks),
+          .text = ranks.empty() ? newcomers_text() : describe(ranks),
           .data = encode_ranks(ranks)};
 }
 

@@ -85,6 +85,12 @@ std::vector<ThreadedServer::Connection*> ThreadedServer::newcomers() {
   return all;
 }
 
+std::string ThreadedServer::newcomers_text() {
+  if (!is_accepting_ || !awaits_newcomers_) return "";
+  return "all ranks have called accept(), and " + std::to_string(newcomers().size()) + " of " +
+         counted(least_, "newcomer") + " came";
+}
+
 void ThreadedServer::decide_accept() {
   if (!is_accepting_) return;
   for (const Member& member : members_) {

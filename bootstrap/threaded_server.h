@@ -78,7 +78,7 @@ class ThreadedServer : public Server {
   [[nodiscard]] std::string describe(const std::vector<std::uint32_t>& ranks) const;
   // Why fences fail. A rank may have ended because it waited too long for others.
   [[nodiscard]] std::string ended_text(std::uint32_t rank) const;
-  [[nodiscard]] Message missing_message() const;
+  [[nodiscard]] Message missing_message();
   [[nodiscard]] Connection* connection_of(std::uint32_t rank);
   // After a rejoin, members that ended are not waited for.
   [[nodiscard]] bool is_expected(const Member& member) const;
@@ -99,6 +99,8 @@ class ThreadedServer : public Server {
   // fails with the others.
   void accept(Connection& from, const Message& message);
   [[nodiscard]] std::vector<Connection*> newcomers();
+  // How many newcomers came to an accept() that all ranks have called; empty: none goes on.
+  [[nodiscard]] std::string newcomers_text();
   // Once all members wait, and enough newcomers do, or their time is over.
   void decide_accept();
   // Gives the newcomers their numbers: first the free ones.

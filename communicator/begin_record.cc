@@ -7,6 +7,8 @@
 #include "base/digest.h"
 #include "base/process/variables.h"
 #include "base/try.h"
+#include "communicator/record/agreements.h"
+#include "communicator/record/diagnosis.h"
 
 namespace espalier::record {
 namespace {
@@ -54,9 +56,9 @@ Meeting meeting_of(const bootstrap::Options& options) {
 }
 
 // A name that the ranks of one start have in common before they know each other.
-std::string name_of(const Meeting& meeting) {
-  std::uint64_t digest = digest_bytes(kDigestSeed, meeting.place.data(), meeting.place.size());
-  digest = digest_u64(digest, static_cast<std::uint64_t>(meeting.size));
+std::string name_of(const std::string& place, std::uint64_t size) {
+  std::uint64_t digest = digest_bytes(kDigestSeed, place.data(), place.size());
+  digest = digest_u64(digest, size);
   char text[17];
   std::snprintf(text, sizeof text, "%012llx",
                 static_cast<unsigned long long>(digest & 0xffffffffffff));
@@ -74,7 +76,7 @@ Result<std::shared_ptr<Writer>> begin_joining(const JoinOptions& options) {
       meeting.rank >= meeting.size) {
     return none;
   }
-  return Writer::make({.joining = name_of(meeting),
+  return Writer::make({.joining = name_of(meeting.place, static_cast<std::uint64_t>(meeting.size)),
                        .rank = static_cast<std::uint32_t>(meeting.rank),
                        .size = static_cast<std::uint32_t>(meeting.size),
                        .provider = options.provider,
@@ -89,6 +91,36 @@ Result<void> begin_joined(const JoinOptions& options, std::uint32_t rank, std::u
                                         .provider = options.provider,
                                         .deadline = options.deadline}));
   return {};
+}
+
+Result<void> JobObserver::started(const bootstrap::Start& start) {
+  if (writer_ != nullptr || start.size < 2 || start.name.empty()) return {};
+  origin_.joining = name_of(start.name, start.size);
+  origin_.rank = start.rank;
+  origin_.size = start.size;
+  origin_.has_far_ranks = !start.is_one_host;
+  ESPALIER_TRY_TO(writer_, Writer::make(origin_));
+  return {};
+}
+
+std::string JobObserver::absent() {
+  if (writer_ == nullptr || origin_.joining.empty()) return "";
+  const JobView job = read_job(writer_->folder(), origin_.joining);
+  std::vector<std::uint32_t> here, missing;
+  for (std::uint32_t rank = 0; rank < origin_.size; ++rank) {
+    (job.find(rank) == nullptr ? missing : here).push_back(rank);
+  }
+  if (missing.empty()) return "";  // they have just come
+  if (!origin_.has_far_ranks) return ranks_text(missing) + " never started";
+  return "on this host, " + ranks_text(here) + (here.size() == 1 ? " has" : " have") +
+         " come, and the launcher does not say which of the others are missing";
+}
+
+std::string JobObserver::facts(const std::vector<std::uint32_t>& ranks) {
+  if (writer_ == nullptr) return "";
+  const JobView job = read_job(writer_->folder(), writer_->job());
+  const RankView* const self = job.find(writer_->rank());
+  return self == nullptr ? "" : absent_text(job, *self, ranks);
 }
 
 void Exchange::note(std::uint32_t rank) {

@@ -61,6 +61,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // `connect_deadline`: how long to wait for another rank.
   [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline, bool is_part);
   [[nodiscard]] std::string address() const;
+  [[nodiscard]] std::uint64_t record_id() const { return recorder_.id(); }  // 0: not recorded
   [[nodiscard]] Result<void> connect(Members members);
   // Whether its network must be measured before any other collective; then measured() says how much
   // messages cost, alike on all ranks.

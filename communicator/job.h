@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "communicator/begin_record.h"
 #include "communicator/record/writer.h"
 #include "communicator/schedules.h"
 #include "espalier/communicator.h"
@@ -47,8 +48,13 @@ class Job {
   [[nodiscard]] const std::shared_ptr<record::Writer>& record() const { return record_; }
   // For a process without one: a newcomer, or one that was alone in its job.
   void set_record(std::shared_ptr<record::Writer> record) {
+    if (observer_ != nullptr) observer_->set_writer(record);
     const std::lock_guard lock(mutex_);
     record_ = std::move(record);
+  }
+  // Learns of a record that begins later.
+  void set_observer(std::shared_ptr<record::JobObserver> observer) {
+    observer_ = std::move(observer);
   }
 
   // What messages between its hosts cost; nothing: it was not measured.
@@ -131,7 +137,8 @@ class Job {
   std::uint32_t growth_ = 0;
   bool has_grown_ = false;
   std::shared_ptr<record::Writer> record_;  // changed with mutex_
-  std::uint64_t next_beat_ns_ = 0;          // of the thread
+  std::shared_ptr<record::JobObserver> observer_;
+  std::uint64_t next_beat_ns_ = 0;  // of the thread
   std::optional<NetworkCost> network_;
   std::mutex schedules_mutex_;
   using SchedulesKey = std::tuple<Ranks, std::uint32_t, std::uint32_t>;  // and two of the costs

@@ -189,6 +189,8 @@ Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
 Result<Communicator> Communicator::join_survivors() {
   ESPALIER_TRY(check_whole("rejoin"));
   const std::shared_ptr<Job> job = channel_->shared_job();
+  const record::InAgreement agreement(job->record(), {.communicator = channel_->record_id(),
+                                                      .kind = record::AgreementKind::kRejoin});
   if (job->has_grown()) job->set_network({});
   bootstrap::Bootstrap& members = job->members();
   Connecting connecting;
@@ -236,6 +238,9 @@ Result<Communicator> Communicator::take_newcomers(std::uint32_t least,
   } catch (const std::system_error& error) {
     return fail("accept() cannot start a thread: " + system_error_text(error.code().value()));
   }
+  const record::InAgreement agreement(job->record(), {.communicator = channel_->record_id(),
+                                                      .kind = record::AgreementKind::kAccept,
+                                                      .newcomers = least});
   auto accepted = job->members().accept(least, time);
   if (!accepted) return fail("accept(): " + accepted.error().message);
   const auto network = job->network();
@@ -275,12 +280,16 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
                 "' cannot authenticate payloads; expected tcp");
   }
   ESPALIER_TRY_TO(auto record, record::begin_joining(options));
+  const auto observer = std::make_shared<record::JobObserver>(options, record);
   std::shared_ptr<bootstrap::Bootstrap> members;
   if (options.membership != nullptr) {
     ESPALIER_TRY_TO(members, communicator::guard_membership(options.membership));
   } else {
     const bool has_connections = ofi::binds_address(options.provider);
-    auto joined = bootstrap::join(options.bootstrap, has_connections ? kFabricFiles : kMemoryFiles);
+    bootstrap::RankFiles files = has_connections ? kFabricFiles : kMemoryFiles;
+    if (record == nullptr) ++files.fixed;  // it begins later
+    auto joined = bootstrap::join(options.bootstrap, files, observer);
+    record = observer->writer();
     if (!joined && record != nullptr) record->join_failed(joined.error().message);
     if (!joined) return fail(joined.error());
     members = *std::move(joined);
@@ -293,7 +302,9 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
   if (!members->is_newcomer() && members->size() > 1) {
     ESPALIER_TRY(record::begin_joined(options, members->rank(), members->size(), record));
   }
+  observer->set_writer(record);
   auto job = make_of_process<Job>(std::move(options), members, std::move(record));
+  job->set_observer(observer);
   // If another process fails meanwhile, a newcomer waits for the next accept().
   while (members->is_newcomer()) {
     ESPALIER_TRY_TO(const auto accepted, members->accept(0, {}));

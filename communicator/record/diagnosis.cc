@@ -1,6 +1,7 @@
 #include "communicator/record/diagnosis.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -9,14 +10,13 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "communicator/record/agreements.h"
 #include "communicator/record/call_word.h"
+#include "communicator/record/losses.h"
 #include "espalier/base/status.h"
 
 namespace espalier::record {
 namespace {
-
-constexpr double kLongS = 1;    // a shorter wait says nothing
-constexpr double kSilentS = 3;  // heartbeats come ten times a second
 
 using Ranks = std::vector<std::uint32_t>;
 
@@ -42,23 +42,45 @@ std::string process_text(const RankView& rank) {
          std::to_string(rank.view.process.pid) + " on " + rank.view.process.host + ")";
 }
 
-void find_missing(const JobView& job, Diagnosis& found) {
-  Ranks waiting, missing;
-  double longest = 0;
+// Which ranks no record names: they never came, or are on a host of which nothing was read.
+std::string never_started_text(const JobView& job, const Ranks& missing) {
+  std::set<std::string> hosts;
+  bool are_far = false;
   for (const RankView& rank : job.ranks) {
-    if (rank.view.process.state == ProcessState::kJoined) continue;
-    waiting.push_back(rank.view.process.rank);
-    longest = std::max(longest, rank.age(rank.view.process.since_ns));
-    if (rank.view.process.state == ProcessState::kJoinFailed) longest = std::max(longest, kLongS);
+    hosts.insert(rank.view.process.host);
+    are_far = are_far || rank.view.process.has_far_ranks != 0;
   }
-  if (waiting.empty() || longest < kLongS) return;
+  return ranks_text(missing) + " never started" +
+         (are_far && hosts.size() == 1 ? ", or on a host that was not asked (--host)" : "");
+}
+
+void find_missing(const JobView& job, Diagnosis& found) {
+  Ranks waiting, failed, missing;
+  double longest = 0, until_failure = 0;
+  for (const RankView& rank : job.ranks) {
+    const Process& process = rank.view.process;
+    if (process.state == ProcessState::kJoined) continue;
+    if (process.state == ProcessState::kJoinFailed) {
+      failed.push_back(process.rank);
+      const double time = rank.age(process.joining_ns) - rank.age(process.since_ns);
+      until_failure = std::max(until_failure, time);
+      continue;
+    }
+    waiting.push_back(process.rank);
+    longest = std::max(longest, rank.age(process.since_ns));
+  }
+  if (failed.empty() && (waiting.empty() || longest < kLongS)) return;
   for (std::uint32_t rank = 0; rank < job.size; ++rank) {
     if (job.find(rank) == nullptr) missing.push_back(rank);
   }
   if (missing.empty()) return;
-  const std::string text = ranks_text(missing) + " never started: " + ranks_text(waiting) +
-                           (waiting.size() == 1 ? " waits" : " wait") + " in join(), for " +
-                           duration_text(longest);
+  std::string text = never_started_text(job, missing) + ": ";
+  if (failed.empty()) {
+    text += ranks_text(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " in join(), for " +
+            duration_text(longest);
+  } else {
+    text += "join() failed on " + ranks_text(failed) + " after " + duration_text(until_failure);
+  }
   found.suspects.push_back(make(Suspicion::kNeverStarted, missing, text));
 }
 
@@ -67,14 +89,7 @@ void find_silent(const JobView& job, Diagnosis& found) {
     const Ranks self = {rank.view.process.rank};
     const std::string quiet = duration_text(rank.quiet_s);
     const bool is_silent = rank.quiet_s >= kSilentS;
-    if (job.has_ended) {
-      if (!is_silent || has_failed(rank) || rank.view.process.state == ProcessState::kJoinFailed) {
-        continue;
-      }
-      found.suspects.push_back(make(Suspicion::kStopped, self,
-                                    process_text(rank) + " was stopped, or ended, " + quiet +
-                                        " before the last sign of the others"));
-    } else if (rank.life == Life::kEnded) {
+    if (rank.life == Life::kEnded) {
       if (has_failed(rank)) continue;
       found.suspects.push_back(
           make(Suspicion::kEnded, self,
@@ -234,6 +249,7 @@ std::optional<Suspect> end_of_chain(const JobView& job, const Edge& edge, const 
                 name + " has left the communicator; rank " + std::to_string(edge.from) +
                     " waits for it in call " + std::to_string(edge.part->begun));
   }
+  if (!agreement_text(*last).empty()) return std::nullopt;  // find_agreements() has named both
   const double for_s = last->age(part->inside_ns != 0 ? part->inside_ns : part->changed_ns);
   if (for_s < kLongS) return std::nullopt;
   std::uint64_t most = 0;
@@ -398,9 +414,20 @@ const char* name_of(Suspicion suspicion) {
     case Suspicion::kWorking: return "working";
     case Suspicion::kCut: return "cut";
     case Suspicion::kNoRecord: return "no record";
+    case Suspicion::kNewcomers: return "newcomers";
     case Suspicion::kFailed: return "failed";
   }
   return "unknown";
+}
+
+double quiet_time(const View& view) {
+  std::uint64_t now = monotonic_ns(), then = view.heartbeat_ns;
+  if (view.identity.pid_space != own_identity().pid_space) {
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    now = static_cast<std::uint64_t>(std::chrono::nanoseconds(wall).count());
+    then = view.heartbeat_wall;
+  }
+  return std::max(0.0, static_cast<double>(static_cast<std::int64_t>(now - then)) / 1e9);
 }
 
 std::vector<JobView> jobs_of(std::vector<RankView> ranks) {
@@ -451,11 +478,8 @@ JobView read_job(const std::string& folder, const std::string& job) {
     auto view = read_view(path);
     if (!view) continue;
     RankView rank{.view = *std::move(view)};
-    rank.life = life_of(rank.view.identity);
-    rank.quiet_s = std::max(
-        0.0,
-        static_cast<double>(static_cast<std::int64_t>(monotonic_ns() - rank.view.heartbeat_ns)) /
-            1e9);
+    rank.life = life_of(rank.view.identity, path);
+    rank.quiet_s = quiet_time(rank.view);
     ranks.push_back(std::move(rank));
   }
   for (JobView& each : jobs_of(std::move(ranks))) {
@@ -474,12 +498,16 @@ void end_all(std::vector<RankView>& ranks) {
 }
 
 Diagnosis diagnose(const JobView& whole) {
-  const JobView job = whole.has_ended ? whole : without_past(whole);
+  const JobView job = whole.has_ended ? without_end(whole) : without_past(whole);
+  const Losses lost = job.has_ended ? find_losses(job) : Losses();
   Diagnosis found;
   find_missing(job, found);
-  find_silent(job, found);
+  if (!job.has_ended) find_silent(job, found);
+  for (const Suspect& each : lost.early) found.suspects.push_back(each);
   find_divergence(job, found);
+  find_agreements(job, found);
   find_waits(job, found);
+  for (const Suspect& each : lost.at_end) found.suspects.push_back(each);
   find_failure(job, found);
   return found;
 }

@@ -9,6 +9,9 @@
 
 namespace espalier::record {
 
+inline constexpr double kLongS = 1;    // a shorter wait says nothing
+inline constexpr double kSilentS = 3;  // without a heartbeat; they come ten times a second
+
 // A rank as a reader finds it. Ages refer to the time of the reading; for a job that has ended, to
 // the last sign of any of its ranks.
 struct RankView {
@@ -29,6 +32,9 @@ struct JobView {
   [[nodiscard]] const RankView* find(std::uint32_t rank) const;
 };
 
+// Returns the age of the heartbeat of a record of this host, s. By the wall clock for a process of
+// another namespace, because its CLOCK_MONOTONIC may be another one.
+[[nodiscard]] double quiet_time(const View& view);
 // Sorts ranks into their jobs.
 [[nodiscard]] std::vector<JobView> jobs_of(std::vector<RankView> ranks);
 // Returns a running job with those of its records that are in this folder. Records that cannot be
@@ -47,6 +53,7 @@ enum class Suspicion : std::uint8_t {
   kWorking,       // others wait for it, and it is in a call that waits for no rank
   kCut,           // two ranks wait for each other's messages
   kNoRecord,      // others wait for it, and it has no record
+  kNewcomers,     // all ranks wait in accept() for processes that did not come
   kFailed,        // it ended the communicator for a reason of its own
 };
 [[nodiscard]] const char* name_of(Suspicion suspicion);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,15 +25,16 @@ namespace {
 
 constexpr char kPrefix[] = "espalier-";
 
-bool take_number(std::string& text, std::uint32_t& number) {
+template <typename Number>
+bool take_number(std::string& text, Number& number) {
   const std::size_t dot = text.rfind('.');
   if (dot == std::string::npos) return false;
   const std::string digits = text.substr(dot + 1);
-  if (digits.empty() || digits.size() > 9 ||
+  if (digits.empty() || digits.size() > std::numeric_limits<Number>::digits10 ||
       digits.find_first_not_of("0123456789") != std::string::npos) {
     return false;
   }
-  number = static_cast<std::uint32_t>(std::stoul(digits));
+  number = static_cast<Number>(std::stoull(digits));
   text.resize(dot);
   return true;
 }
@@ -63,20 +65,45 @@ std::uint64_t start_of(const std::string& stat) {
   return std::strtoull(stat.c_str() + begin, nullptr, 10);
 }
 
+// 0: there is no /proc, or it shows other numbers than this process has.
 std::uint64_t own_pid_space() {
+  char self[16] = "";
+  if (readlink("/proc/self", self, sizeof self - 1) < 0) return 0;
+  if (std::to_string(getpid()) != self) return 0;
   struct stat status {};
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+bool is_lock_held(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return errno != ENOENT;
+  struct flock lock = whole_file();
+  const bool is_known = fcntl(file, F_OFD_GETLK, &lock) == 0;
+  close(file);
+  return !is_known || lock.l_type != F_UNLCK;
 }
 
 }  // namespace
 
 std::string text_of(const FileName& name) {
-  return kPrefix + name.job + "." + std::to_string(name.rank) + "." + std::to_string(name.pid);
+  return kPrefix + name.job + "." + std::to_string(name.rank) + "." + std::to_string(name.pid) +
+         (name.pid_space == 0 ? "" : "." + std::to_string(name.pid_space));
 }
 
 bool parse(const std::string& text, FileName& name) {
   if (!text.starts_with(kPrefix)) return false;
   std::string rest = text.substr(sizeof kPrefix - 1);
+  name.pid_space = 0;
+  if (std::count(rest.begin(), rest.end(), '.') == 3 && !take_number(rest, name.pid_space)) {
+    return false;
+  }
   if (!take_number(rest, name.pid) || !take_number(rest, name.rank)) return false;
   name.job = rest;
   return !rest.empty() && rest.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -131,9 +158,16 @@ Identity own_identity() {
   return {pid, own_pid_space(), start_of(stat_of(pid))};
 }
 
-Life life_of(const Identity& identity) {
-  static const std::uint64_t own_space = own_pid_space();
-  if (identity.pid_space != own_space) return Life::kRuns;
+// The lock is of the open file, so that no other descriptor of the process ends it.
+bool lock_record(int file) {
+  struct flock lock = whole_file();
+  return fcntl(file, F_OFD_SETLK, &lock) == 0;
+}
+
+Life life_of(const Identity& identity, const std::string& path) {
+  if (identity.pid_space == 0 || identity.pid_space != own_pid_space()) {
+    return identity.is_locked && !is_lock_held(path) ? Life::kEnded : Life::kRuns;
+  }
   const std::string stat = stat_of(identity.pid);
   if (stat.empty() || stat[0] == 'Z' || stat[0] == 'X') return Life::kEnded;
   if (start_of(stat) != identity.start_ticks) return Life::kEnded;
@@ -150,10 +184,11 @@ void remove_stale(const std::string& folder) {
     (void)parse(path.substr(folder.size() + 1), name);
     struct stat status {};
     const auto view = read_view(path);
-    // A link whose file is gone is stale, too. A file that cannot be read may be being made.
+    // A link whose file is gone is stale, too, unless another namespace has the file. A file that
+    // cannot be read may be being made.
     const bool is_gone = stat(path.c_str(), &status) != 0;
-    if (!view && !is_gone) continue;
-    if (!is_gone && life_of(view->identity) != Life::kEnded) {
+    if (is_gone ? name.pid_space != own_pid_space() || !stat_of(name.pid).empty() : !view) continue;
+    if (!is_gone && life_of(view->identity, path) != Life::kEnded) {
       living.insert(name.job);
     } else {
       ended[name.job].push_back(path);

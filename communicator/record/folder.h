@@ -8,10 +8,12 @@
 
 namespace espalier::record {
 
-// The name of a record's file: "espalier-JOB.RANK.PID".
+// The name of a record's file: "espalier-JOB.RANK.PID". A link to a record has also pid_space, of
+// Identity, because the record may not be visible to all who see the link.
 struct FileName {
   std::string job = {};
   std::uint32_t rank = 0, pid = 0;
+  std::uint64_t pid_space = 0;  // 0: not in the name
 };
 [[nodiscard]] std::string text_of(const FileName& name);
 // Returns whether `text` is such a name.
@@ -35,13 +37,18 @@ enum class Life : std::uint8_t { kRuns, kStopped, kEnded };
 // What identifies a process on this host, also after its number was given again.
 struct Identity {
   std::uint32_t pid = 0;
-  std::uint64_t pid_space = 0, start_ticks = 0;
+  std::uint64_t pid_space = 0, start_ticks = 0;  // pid_space 0: /proc is of another namespace
+  bool is_locked = false;                        // lock_record() succeeded
 };
 [[nodiscard]] Identity own_identity();
-// Returns kRuns for a process of another namespace, of which nothing is known here.
-[[nodiscard]] Life life_of(const Identity& identity);
+// Locks the record's file until this descriptor is closed, at the latest when the process ends.
+[[nodiscard]] bool lock_record(int file);
+// `path`: its record. The lock says whether a process of another namespace lives; without a lock:
+// kRuns, because nothing is known.
+[[nodiscard]] Life life_of(const Identity& identity, const std::string& path);
 
-// Removes the records of this folder whose jobs have no process any more.
+// Removes the records of this folder whose jobs have no process any more. A process that lives, in
+// whatever namespace, holds the lock on its record, so its record stays.
 void remove_stale(const std::string& folder);
 
 }  // namespace espalier::record

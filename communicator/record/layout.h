@@ -12,7 +12,7 @@
 namespace espalier::record {
 
 inline constexpr char kMagic[8] = {'E', 'S', 'P', 'R', 'E', 'C', '\n', '\0'};
-inline constexpr std::uint32_t kVersion = 1;  // another one: another meaning of any byte
+inline constexpr std::uint32_t kVersion = 2;  // another one: another meaning of any byte
 inline constexpr std::uint32_t kMaxBytes = 65536;
 
 inline constexpr std::uint32_t kCalls = 64;          // that a communicator keeps
@@ -33,6 +33,24 @@ inline constexpr std::uint64_t kAlgorithmBits = 0xff;
 
 enum class ProcessState : std::uint32_t { kJoining = 1, kJoined, kJoinFailed };
 
+// What a process saw of another one of its host. The first sight stays: who stops may be killed
+// later.
+enum class Sighted : std::uint32_t { kNothing, kStopped, kEnded };
+struct Sight {
+  std::uint64_t at_wall = 0;
+  std::uint32_t rank = 0;  // in the job
+  Sighted what = Sighted::kNothing;
+};
+
+// What the process does outside of calls, together with the other ranks of a communicator.
+enum class AgreementKind : std::uint32_t { kNone, kAccept, kRejoin };
+struct Agreement {
+  std::uint64_t communicator = 0;  // Details::id
+  std::uint64_t since_ns = 0;
+  AgreementKind kind = AgreementKind::kNone;
+  std::uint32_t newcomers = 0;  // that accept() waits for
+};
+
 // About the process. Texts end with a zero.
 struct Process {
   char library[24];  // its version
@@ -43,15 +61,21 @@ struct Process {
   std::uint32_t rank, size;
   std::uint32_t pid;
   ProcessState state;
-  std::uint64_t pid_space;             // inode of the namespace of processes
+  std::uint64_t pid_space;             // inode of the namespace of processes; 0: not known
   std::uint64_t start_ticks;           // of the process, /proc/PID/stat
   std::uint64_t since_ns, since_wall;  // of the state: CLOCK_MONOTONIC, CLOCK_REALTIME
-  std::uint32_t communicators;         // made so far
-  std::uint32_t unrecorded;            // of these, without a part here
-  std::uint32_t failures;              // of communicators
-  std::uint32_t deadline_ms;           // JoinOptions::deadline
-  char text[320];                      // why join() failed
-  char hosts[4096];                    // of all ranks in order, "a*4 b*4"; "..." : the rest is cut
+  std::uint64_t joining_ns;            // when join() began
+  std::uint64_t end_wall;              // when the process left a record that stays; 0: it has not
+  std::uint32_t is_locked;             // the process holds a lock on the file as long as it lives
+  std::uint32_t has_far_ranks;         // the launcher said that the job has ranks on other hosts
+  Agreement agreement;
+  Sight sight;
+  std::uint32_t communicators;  // made so far
+  std::uint32_t unrecorded;     // of these, without a part here
+  std::uint32_t failures;       // of communicators
+  std::uint32_t deadline_ms;    // JoinOptions::deadline
+  char text[320];               // why join() failed
+  char hosts[4096];             // of all ranks in order, "a*4 b*4"; "..." : the rest is cut
 };
 
 // What a call waits for. `call` is its number; another number than the last call's: none waits.

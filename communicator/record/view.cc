@@ -218,7 +218,7 @@ Result<View> decode(const std::string& bytes, const std::string& name) {
                                        std::to_string(static_cast<std::uint32_t>(process.state)) +
                                        "; expected a record that a process has finished"));
   }
-  view.identity = {process.pid, process.pid_space, process.start_ticks};
+  view.identity = {process.pid, process.pid_space, process.start_ticks, process.is_locked != 0};
   view.heartbeat_ns = of(record.heartbeat_ns);
   view.heartbeat_wall = of(record.heartbeat_wall);
   view.hosts = hosts_of(text_in(process.hosts));

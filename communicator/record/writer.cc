@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/digest.h"
@@ -169,6 +170,7 @@ Result<std::shared_ptr<Writer>> Writer::make(const Origin& origin) {
   static std::atomic<bool> has_looked = false;
   if (!run_folder.empty() && !has_looked.exchange(true)) remove_stale(run_folder);
   auto writer = std::shared_ptr<Writer>(new Writer(folder));
+  writer->is_given_ = is_given;
   writer->proposal_ = new_job();
   const Identity self = own_identity();
   const std::string job = origin.joining.empty() ? writer->proposal_ : origin.joining;
@@ -187,9 +189,11 @@ Result<std::shared_ptr<Writer>> Writer::make(const Origin& origin) {
   process.size = origin.size;
   process.pid = self.pid;
   process.pid_space = self.pid_space;
+  process.has_far_ranks = origin.has_far_ranks ? 1 : 0;
+  process.is_locked = writer->file_ >= 0 ? 1 : 0;
   process.start_ticks = self.start_ticks;
   process.state = ProcessState::kJoining;
-  process.since_ns = monotonic_ns();
+  process.since_ns = process.joining_ns = monotonic_ns();
   process.since_wall = wall_ns();
   process.deadline_ms = static_cast<std::uint32_t>(
       std::min<std::int64_t>(origin.deadline.count() / 1'000'000, UINT32_MAX));
@@ -225,25 +229,43 @@ bool Writer::map(const std::string& path) {
     return false;
   }
   record_ = static_cast<Record*>(memory);
+  // Opened anew: the mapping, which forked children have, too, keeps the open file of its own.
+  file_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file_ >= 0 && lock_record(file_)) {
+    close_in_children(file_);
+  } else if (file_ >= 0) {
+    close(std::exchange(file_, -1));
+  }
   return true;
 }
 
 Writer::~Writer() {
   if (generation_ != process_generation() || record_ == nullptr) return;
+  const bool stays = is_kept_ && is_given_;
+  if (stays) {
+    const Change change(record_->sequence);
+    record_->process.end_wall = wall_ns();
+  }
+  if (!run_folder_.empty()) (void)unlink(link_path().c_str());
   (void)munmap(record_, sizeof(Record));
-  if (!run_folder_.empty()) (void)unlink((run_folder_ + "/" + name_).c_str());
-  if (!is_kept_ || run_folder_.empty()) (void)unlink((folder_ + "/" + name_).c_str());
+  if (!stays) (void)unlink((folder_ + "/" + name_).c_str());
+  if (file_ < 0) return;
+  forget_descriptor(file_);
+  close(file_);
 }
 
-void Writer::link_file() {
-  (void)symlink((folder_ + "/" + name_).c_str(), (run_folder_ + "/" + name_).c_str());
+std::string Writer::link_path() const {
+  const std::uint64_t space = record_->process.pid_space;
+  return run_folder_ + "/" + name_ + (space == 0 ? "" : "." + std::to_string(space));
 }
+
+void Writer::link_file() { (void)symlink((folder_ + "/" + name_).c_str(), link_path().c_str()); }
 
 // Requires mutex_.
 void Writer::name_file(const std::string& job) {
   const std::string name = text_of({job, record_->process.rank, record_->process.pid});
   if (name == name_) return;
-  if (!run_folder_.empty()) (void)unlink((run_folder_ + "/" + name_).c_str());
+  if (!run_folder_.empty()) (void)unlink(link_path().c_str());
   if (rename((folder_ + "/" + name_).c_str(), (folder_ + "/" + name).c_str()) == 0) name_ = name;
   if (!run_folder_.empty()) link_file();
 }
@@ -251,6 +273,11 @@ void Writer::name_file(const std::string& job) {
 std::string Writer::job() const {
   const std::lock_guard lock(mutex_);
   return record_->process.job;
+}
+
+std::uint32_t Writer::rank() const {
+  const std::lock_guard lock(mutex_);
+  return record_->process.rank;
 }
 
 Card Writer::card() const {
@@ -269,6 +296,7 @@ void Writer::joined(const std::vector<Card>& cards, std::uint32_t rank) {
     const Change change(record_->sequence);
     Process& process = record_->process;
     const bool is_first = process.job[0] == 0;
+    process.sight = {};  // it may have been replaced
     put_text(process.hosts, hosts);
     process.size = is_first ? size : std::max(size, process.size);
     process.rank = rank;
@@ -279,7 +307,20 @@ void Writer::joined(const std::vector<Card>& cards, std::uint32_t rank) {
       process.since_wall = wall_ns();
     }
   }
+  neighbours_.clear();
   name_file(record_->process.job);
+}
+
+// Requires mutex_.
+void Writer::note_sight(std::uint32_t rank, Sighted what) {
+  const Sight& known = record_->process.sight;
+  const bool is_same = known.rank == rank;
+  if (known.what == Sighted::kNothing ? what == Sighted::kNothing
+                                      : !is_same || what != Sighted::kNothing) {
+    return;
+  }
+  const Change change(record_->sequence);
+  record_->process.sight = {.at_wall = wall_ns(), .rank = rank, .what = what};
 }
 
 void Writer::join_failed(const std::string& why) {
@@ -291,6 +332,19 @@ void Writer::join_failed(const std::string& why) {
   process.since_wall = wall_ns();
   put_text(process.text, one_line(why));
   is_kept_ = true;
+}
+
+void Writer::begin_agreement(Agreement agreement) {
+  agreement.since_ns = monotonic_ns();
+  const std::lock_guard lock(mutex_);
+  const Change change(record_->sequence);
+  record_->process.agreement = agreement;
+}
+
+void Writer::end_agreement() {
+  const std::lock_guard lock(mutex_);
+  const Change change(record_->sequence);
+  record_->process.agreement = {};
 }
 
 void Writer::fail() {
@@ -406,6 +460,7 @@ void Recorder::note_wait(Wait wait) {
   if (!is_open()) return;
   wait.call = call();
   wait.peer_in_job = in_job(wait.peer);
+  if (wait.is_for_peer != 0) writer_->look_at(wait.peer_in_job, wait.noted_ns);
   const std::lock_guard lock(writer_->mutex_);
   const Writer::Change change(part_->sequence);
   part_->details.wait = wait;
@@ -413,6 +468,12 @@ void Recorder::note_wait(Wait wait) {
 
 void Recorder::note_failure(const Cause& cause, const std::string& text) {
   if (!is_open() || part_->details.failure.status != 0) return;
+  if (cause.status == Status::kDeadLink) {
+    const std::uint64_t now = monotonic_ns();
+    for (const std::uint32_t end : {cause.peer, cause.detector}) {
+      if (end != part_->details.rank) writer_->look_at(in_job(end), now);
+    }
+  }
   {
     const std::lock_guard lock(writer_->mutex_);
     const Writer::Change change(part_->sequence);

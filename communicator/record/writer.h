@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/process/forks.h"
+#include "communicator/record/folder.h"
 #include "communicator/record/layout.h"
 #include "espalier/base/result.h"
 #include "espalier/collectives/schedule/program.h"
@@ -29,6 +30,7 @@ struct Origin {
   std::uint32_t rank = 0, size = 0;
   std::string provider = {};
   std::chrono::nanoseconds deadline = {};
+  bool has_far_ranks = false;  // on other hosts, as the launcher says
 };
 
 // What a rank tells the others beside its address, when they connect.
@@ -59,6 +61,11 @@ class Writer {
   // All ranks have come, and have exchanged their cards, one per rank of the job.
   void joined(const std::vector<Card>& cards, std::uint32_t rank);
   void join_failed(const std::string& why);
+  // This process waits for the others in accept() or rejoin(), until end_agreement().
+  void begin_agreement(Agreement agreement);
+  void end_agreement();
+  // Notes whether this process of the job is stopped or has ended, if it is on this host.
+  void look_at(std::uint32_t rank, std::uint64_t now_ns) noexcept;
   // Notes that the process lives. Called by the library's thread.
   void beat(std::uint64_t now_ns);
   // The folder in which the other ranks of this host have theirs, and those of other hosts do not.
@@ -66,13 +73,23 @@ class Writer {
     return run_folder_.empty() ? folder_ : run_folder_;
   }
   [[nodiscard]] std::string job() const;
+  [[nodiscard]] std::uint32_t rank() const;
 
  private:
   friend class Recorder;
   class Change;
   explicit Writer(std::string folder) : folder_(std::move(folder)) {}
   [[nodiscard]] bool map(const std::string& path);
+  // Another process of this host. An empty path: it has no record here.
+  struct Neighbour {
+    Identity identity = {};
+    std::string path = {};
+    std::uint64_t search_ns = 0;  // when it is looked for again
+  };
+  void find_neighbour(const std::string& job, std::uint32_t rank, Neighbour& found) const;
+  void note_sight(std::uint32_t rank, Sighted what);
   void name_file(const std::string& job);
+  [[nodiscard]] std::string link_path() const;
   void link_file();
   void fail();
   [[nodiscard]] Part* add(std::uint32_t rank, const std::vector<std::uint32_t>& ranks,
@@ -84,7 +101,10 @@ class Writer {
   std::string folder_, name_;
   std::string run_folder_;  // has a link to the file; empty: the file itself is there
   std::string proposal_;    // the job's name, if this rank gives it
+  bool is_given_ = false;   // ESPALIER_RECORD is set
   bool is_kept_ = false;
+  int file_ = -1;  // holds the lock
+  std::map<std::uint32_t, Neighbour> neighbours_;
   std::map<std::uint64_t, std::uint64_t> groups_;  // communicators made, by their ranks
   std::uint32_t generation_ = process_generation();
 };

@@ -1,12 +1,15 @@
 // A rank of the cases of judge.py: calls random collectives, alike on all ranks, until its fault
 // comes, or another rank's fault holds it up. Says `joined RANK PID`, after one call of each kind,
-// and, at a fault of its own, `fault RANK`. After an error it says `failed RANK MESSAGE` and
-// sleeps, so that its record stays.
+// and, at a fault of its own, `fault RANK`. After an error it says `failed RANK MESSAGE`, and
+// sleeps, unless HELD_END says that it ends: `return`, or `exit`, at once and without destructors.
 //
 // held SEED CALLS KIND VICTIM: after CALLS collectives, rank VICTIM
 //   compute   calls no more
 //   other     calls another collective in place of the next one, once
 //   operator  does not return from an operator of the program, in the next collective
+//   accept    computes, while the others call accept() for a newcomer
+//   rejoin    computes, while the others have failed by a cancel, and call rejoin()
+//   newcomers calls accept() for two newcomers, as the others do
 //   none      does nothing else than the others: the fault comes from outside
 //   leave     stops, as the others do; who continues cancels and leaves, and says
 //             `left RANK MILLISECONDS MILLISECONDS`: the time, and the thread's processor time
@@ -105,6 +108,19 @@ int leave(Communicator& world, std::uint32_t victim) {
   return 0;
 }
 
+// The others wait for the victim, or all for newcomers.
+int agree(Communicator& world, const Case& of) {
+  if (of.kind != "newcomers" && world.rank() == of.victim) {
+    std::printf("fault %u\n", world.rank());
+    sleep_for_ever();
+  }
+  if (of.kind == "rejoin") (void)world.cancel("a reason");
+  const std::uint32_t newcomers = of.kind == "newcomers" ? 2 : 1;
+  auto next = of.kind == "rejoin" ? world.rejoin() : world.accept(newcomers, Seconds(600));
+  std::printf("failed %u %s\n", world.rank(), next ? "" : next.error().message.c_str());
+  sleep_for_ever();
+}
+
 int run(const Case& of) {
   setvbuf(stdout, nullptr, _IOLBF, 4096);
   JoinOptions options;
@@ -133,6 +149,8 @@ int run(const Case& of) {
   std::mt19937_64 random(of.seed);
   for (std::uint64_t number = 0;; ++number) {
     const bool is_due = number >= of.calls;
+    const bool agrees = of.kind == "accept" || of.kind == "rejoin" || of.kind == "newcomers";
+    if (is_due && agrees) return agree(*world, of);
     const bool is_victim = is_due && rank == of.victim;
     const std::uint64_t draw = random();
     if (is_victim && number == of.calls) std::printf("fault %u\n", rank);
@@ -146,7 +164,11 @@ int run(const Case& of) {
       continue;
     }
     std::printf("failed %u %s\n", rank, done.error().message.c_str());
-    sleep_for_ever();
+    const char* const end = std::getenv("HELD_END");
+    if (end == nullptr) sleep_for_ever();
+    if (std::string(end) == "return") return 1;
+    std::fflush(stdout);
+    std::_Exit(1);
   }
 }
 

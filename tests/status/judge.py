@@ -32,8 +32,8 @@ from processes import HANG_S
 KINDS = {"never started": "a rank never starts", "stopped": "a rank is stopped (SIGSTOP)", "computing": "a rank computes and calls no more",
          "diverged": "a rank calls another collective", "cut": "a cable is cut", "working": "a rank stays in an operator of the program",
          "ended": "a rank is killed (SIGKILL)"}
-# Two words for what the records alone cannot tell apart.
-RECORDED = {"ended": ("stopped", "ended")}
+# Of records alone: all ranks are killed while they work. No rank held the job up, and none is the cause of an earlier failure.
+ALL_ENDED = "all ended"
 OWN_FAULTS = {"computing": "compute", "diverged": "other", "working": "operator"}
 PAUSE_S = 0.3
 UNDECIDED_S = 5  # how long an answer may name both sides of a divergence, because a rank has not come to the call
@@ -52,9 +52,11 @@ class Case:
         self.calls = draw.randint(1, 60)
         self.seed = draw.getrandbits(32)
         self.victims = sorted(draw.sample(range(self.ranks), 2 if kind == "cut" else 1))
+        self.order = draw.sample(range(self.ranks), self.ranks)
         self.deadline = SHORT_D if only_records and draw.random() < 0.5 and kind in ("stopped", "cut", "ended") else 60
+        self.end = draw.choice([None, "return", "exit"]) if self.deadline == SHORT_D else None
         self.delay = draw.random()
-        self.name = f"{kind}, {self.ranks} ranks over {self.provider}, rank {self.victims}, D = {self.deadline} s, seed {self.seed}"
+        self.name = f"{kind}, {self.ranks} ranks over {self.provider}, rank {self.victims}, D = {self.deadline} s, end {self.end}, seed {self.seed}"
         self.pids, self.has_fault, self.output = {}, False, ""
 
     def command(self):
@@ -74,6 +76,8 @@ class Case:
         more = {"XDG_RUNTIME_DIR": str(run), "HELD_PROVIDER": self.provider, "HELD_DEADLINE": str(self.deadline), "ESPALIER_PATIENCE": "0"}
         if self.kind == "cut":
             more["HELD_ADDRESSES"] = "1"
+        if self.end:
+            more["HELD_END"] = self.end
         if self.only_records:
             more["ESPALIER_RECORD"] = str(folder / "records")
         return {**os.environ, **more}
@@ -101,7 +105,10 @@ class Case:
     def make_fault(self, job, path):
         """Makes the fault that comes from outside, or waits for one of the program's own."""
         time.sleep(self.delay)
-        if self.kind in ("stopped", "ended"):
+        if self.kind == ALL_ENDED:
+            for rank in self.order:
+                os.kill(self.pids[rank], signal.SIGKILL)
+        elif self.kind in ("stopped", "ended"):
             os.kill(self.pids[self.victims[0]], signal.SIGSTOP if self.kind == "stopped" else signal.SIGKILL)
         elif self.kind == "cut":
             a, b = (f"127.0.1.{rank + 1}" for rank in self.victims)
@@ -123,11 +130,13 @@ class Case:
 
     def judge(self, job):
         """What is wrong with the first suspect; nothing: it is the culprit."""
+        if self.kind == ALL_ENDED:
+            others = [suspect["text"] for suspect in job["suspects"] if suspect["kind"] != "ended"]
+            return " ".join([*others, job["cause"]])
         if not job["suspects"]:
             return "no suspect"
         first = job["suspects"][0]
-        kinds = RECORDED.get(self.kind, (self.kind,)) if self.only_records else (self.kind,)
-        if first["ranks"] == self.victims and first["kind"] in kinds:
+        if (first["ranks"], first["kind"]) == (self.victims, self.kind):
             return ""
         return f"{first['kind']} {first['ranks']}: {first['text']}"
 
@@ -149,7 +158,9 @@ class Case:
                 began = time.monotonic()
                 if not self.only_records:
                     return self.ask_until_answered(environment, path, began)
-                time.sleep(AFTER_S)
+                until = time.monotonic() + (0 if self.kind == ALL_ENDED else AFTER_S)
+                while time.monotonic() < until and job.poll() is None:
+                    time.sleep(0.1)
                 self.read_output(path)
             except TimeoutError as error:
                 return str(error), 0
@@ -187,13 +198,13 @@ PAGE = """# Who holds the job up
 
 Written by `tests/status/judge.py --cases {cases} --records {records} --page docs/results/status.md build/tools/espalier build/tests/status/held`
 on {cores} processors. Each case is a job of 2 to 8 ranks (`espalier launch`) over tcp or mem, which calls random collectives until one fault
-holds it up. The judge made the fault, so it knows the rank, or both ends of the cable. An answer is right if the first suspect of
-`espalier status` has these ranks and this kind.
+holds it up. An answer is right if the first suspect of `espalier status` has the fault's kind, and its rank or both ends of the cable.
 
-While the job runs, the judge asks every {pause} s, and the first answer with any suspect counts, except that it asks again for
-{undecided} s while the answer names both sides of a divergence, because as many ranks are in the one call as in the other. The time is from the
-fault to that answer; a wait of less than 1 s is no suspicion. Records alone: the job ran with ESPALIER_RECORD and was killed {after} s after the fault, by
-SIGKILL; half of the stopped and killed ranks and cut cables had a deadline of {short} s, so that the job failed before.
+While the job runs, the judge asks every {pause} s. The first answer with a suspect counts; the judge asks again for {undecided} s while it names both sides
+of a divergence, because as many ranks are in either call. Times end at that answer; a wait below 1 s is no suspicion. Records alone: the job
+ran with ESPALIER_RECORD and was killed {after} s after the fault. Half of the stopped and killed ranks and cut cables had a deadline of {short} s: the job
+failed before, and a third of the others then left in order, a third at once. If all ranks are killed at work, the answer has no
+suspect, or the ranks that ended first, and no cause.
 
 {table}
 """
@@ -201,11 +212,11 @@ SIGKILL; half of the stopped and killed ranks and cut cables had a deadline of {
 
 def page_of(results, words):
     rows = []
-    for kind, title in KINDS.items():
+    for kind, title in [*KINDS.items(), (ALL_ENDED, "all ranks are killed (SIGKILL)")]:
         live = [(wrong, waited) for case, wrong, waited in results if case.kind == kind and not case.only_records]
         left = [wrong for case, wrong, _ in results if case.kind == kind and case.only_records]
         times = [waited for wrong, waited in live if not wrong]
-        rows.append([title, f"{sum(not wrong for wrong, _ in live)} of {len(live)}", f"{statistics.median(times):.1f}" if times else "-",
+        rows.append([title, f"{sum(not wrong for wrong, _ in live)} of {len(live)}" if kind in KINDS else "-", f"{statistics.median(times):.1f}" if times else "-",
                      f"{max(times):.1f}" if times else "-", f"{sum(not wrong for wrong in left)} of {len(left)}"])
     def total(only):
         of = [wrong for case, wrong, _ in results if case.only_records == only]
@@ -230,8 +241,8 @@ def main():
     print(f"ESPALIER_SEED={words.seed} repeats these cases", flush=True)
     kinds = [kind for kind in KINDS if kind != "cut" or can_cut()]
     random.Random(words.seed).shuffle(kinds)
-    cases = [Case(number, kinds[number % len(kinds)], only, words)
-             for only, count in ((False, words.cases), (True, words.records)) for number in range(count)]
+    cases = [Case(number, of[number % len(of)], only, words)
+             for only, count, of in ((False, words.cases, kinds), (True, words.records, [*kinds, ALL_ENDED])) for number in range(count)]
     results = []
     with concurrent.futures.ThreadPoolExecutor(words.jobs) as pool:
         for case, (wrong, waited) in zip(cases, pool.map(Case.run, cases)):

@@ -173,6 +173,71 @@ class Held(unittest.TestCase):
         watch.communicate()
 
 
+class Agreements(unittest.TestCase):
+    """Ranks that wait in accept() or rejoin()."""
+
+    def check(self, kind, suspects, text, lines):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "HELD_PROVIDER": "mem", "ESPALIER_PATIENCE": "1"}
+            output = pathlib.Path(folder) / "output"
+            with open(output, "wb") as file:
+                job = subprocess.Popen([ESPALIER, "launch", "-n", "3", HELD, "1", "5", kind, "1"], stdin=subprocess.DEVNULL, stdout=file,
+                                       stderr=file, env=environment)
+            try:
+                found = []
+                def has_suspect():
+                    code, out, _ = status(environment, "--json")
+                    found[:] = json.loads(out)["jobs"] if code == 0 else []
+                    return found and found[0]["suspects"]
+                self.assertTrue(wait_for(has_suspect), output.read_text())
+                self.assertEqual(schema.check({"version": 1, "jobs": found}, SCHEMA), [])
+                self.assertEqual([(one["kind"], one["ranks"]) for one in found[0]["suspects"]], suspects, found[0]["suspects"])
+                _, out, _ = status(environment)
+                for line in text:
+                    self.assertRegex(out, line)
+                self.assertTrue(wait_for(lambda: "waiting for" in output.read_text()), output.read_text())
+                self.assertRegex(output.read_text(), lines)
+                return found[0]["ranks"]
+            finally:
+                job.send_signal(signal.SIGTERM)
+                job.wait()
+
+    def test_accept(self):
+        ranks = self.check("accept", [("computing", [1])], [r"suspect: rank 1 has not called accept\(\): computing for \d+(\.\d)? s\n",
+                                                            r"\n  0 .* waiting .* s in accept\(\) for rank 1 "],
+                           r"espalier: waiting for rank 1 of 3: rank 1 has not called accept\(\): computing for .* s\n")
+        self.assertEqual([rank.get("agreement", {}).get("ranks") for rank in ranks], [[1], None, [1]])
+
+    def test_rejoin(self):
+        self.check("rejoin", [("computing", [1])], [r"suspect: rank 1 has not called rejoin\(\): computing for ",
+                                                    r"\n  2 .* waiting .* s in rejoin\(\) for rank 1 "],
+                   r"espalier: waiting for rank 1 of 3: rank 1 has not called rejoin\(\): computing for .* s\n")
+
+    def test_newcomers(self):
+        self.check("newcomers", [("newcomers", [])], [r"suspect: 2 newcomers did not come: ranks 0, 1 and 2 wait in accept\(\), for ",
+                                                      r"\n  1 .* waiting .* s in accept\(\) for 2 newcomers "],
+                   r"espalier: waiting for newcomers: all ranks have called accept\(\), and 0 of 2 newcomers came\n")
+
+
+class OtherNamespace(unittest.TestCase):
+    def test_ranks_of_another_namespace_live_until_they_end(self):
+        """Their numbers are those of no process here, or of another one."""
+        if os.geteuid() != 0:
+            self.skipTest("only root may make a namespace of processes")
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "HELD_PROVIDER": "mem", "ESPALIER_PATIENCE": "0"}
+            job = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", ESPALIER, "launch", "-n", "2", HELD, "1", "1",
+                                    "compute", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+            try:
+                self.assertTrue(wait_for(lambda: "suspect: rank 1 is 1 call behind, computing" in status(environment)[1]))
+                self.assertNotIn("ended", status(environment)[1])
+            finally:
+                job.kill()
+                job.wait()
+            self.assertTrue(wait_for(lambda: status(environment)[0] == 1))
+            self.assertEqual(list((pathlib.Path(folder) / "espalier").iterdir()), [])
+
+
 class Refusals(unittest.TestCase):
     def refused(self, line, *words, **more):
         done = subprocess.run([ESPALIER, "status", *words], env={**os.environ, **more}, capture_output=True, text=True, timeout=HANG_S)
@@ -186,6 +251,7 @@ class Refusals(unittest.TestCase):
         self.refused("--records", "--records", "x", "--watch")
         self.refused("--prometheus shows jobs that run", "--records", "x", "--prometheus")
         self.refused("has a number of slots", "--host", "a:4")
+        self.refused("espalier: --host: malformed host name 'a b'; expected letters", "--host", "a b")
 
     def test_records(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -195,7 +261,7 @@ class Refusals(unittest.TestCase):
             path.write_bytes(b"x" * 60000)
             self.refused(f"'{path}' is not a record", "--records", folder)
             path.write_bytes(b"ESPREC\n\0" + bytes([9, 0, 0, 0]) + bytes(60000))
-            self.refused("is a record of version 9; expected 1", "--records", folder)
+            self.refused("is a record of version 9; expected 2", "--records", folder)
 
     def test_variables_of_a_rank(self):
         for variable, value, expected in (("ESPALIER_PATIENCE", "x", "expected a number from 0 to 86400"),

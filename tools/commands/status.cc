@@ -43,7 +43,7 @@ struct StatusWords {
 };
 
 std::vector<launch::Host> hosts_of(const std::vector<std::string>& words) {
-  std::vector<launch::Host> hosts = or_bad_input(launch::read_hosts(words));
+  std::vector<launch::Host> hosts = or_bad_input(launch::read_hosts(words, "--host"));
   for (const launch::Host& host : hosts) {
     if (host.slots != 0) {
       bad_input("--host '" + one_line(host.name) + "' has a number of slots; expected its name");

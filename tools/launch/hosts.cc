@@ -165,12 +165,13 @@ Result<Host> read_line(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Result<std::vector<Host>> read_hosts(const std::vector<std::string>& words) {
+Result<std::vector<Host>> read_hosts(const std::vector<std::string>& words,
+                                     const std::string& option) {
   std::vector<Host> read;
   bool has_slots = false;
   for (const std::string& word : words) {
     auto host = read_host(word);
-    if (!host) return fail("--hosts: " + host.error().message);
+    if (!host) return fail(option + ": " + host.error().message);
     has_slots = has_slots || host->slots != 0;
     for (const Host& before : read) has_slots = has_slots || before.name == host->name;
     read.push_back(*std::move(host));

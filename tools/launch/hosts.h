@@ -18,10 +18,11 @@ struct Host {
   std::uint32_t count = 0;
 };
 
-// Reads the words of --hosts, HOST or HOST:N. Without any N, and without a host that repeats, the
+// Reads the words of `option`, HOST or HOST:N. Without any N, and without a host that repeats, the
 // hosts have no slots; otherwise each word without N has one.
 // Error: the first malformed word.
-[[nodiscard]] Result<std::vector<Host>> read_hosts(const std::vector<std::string>& words);
+[[nodiscard]] Result<std::vector<Host>> read_hosts(const std::vector<std::string>& words,
+                                                   const std::string& option = "--hosts");
 
 // Reads a file of lines HOST, HOST:N or `HOST slots=N max_slots=M port=P user=NAME`; without a
 // number one slot. # begins a comment.

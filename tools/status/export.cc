@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/one_line.h"
+#include "communicator/record/agreements.h"
 #include "communicator/record/call_word.h"
 #include "espalier/base/status.h"
 #include "tools/status/report.h"
@@ -65,7 +66,7 @@ Json communicator_json(const CommunicatorView& of, const RankView& rank) {
   return json;
 }
 
-Json rank_json(const RankView& rank) {
+Json rank_json(const record::JobView& job, const RankView& rank) {
   const record::Process& process = rank.view.process;
   const RankState state = state_of(rank);
   auto links = Json::array();
@@ -92,6 +93,12 @@ Json rank_json(const RankView& rank) {
       {"links", links},
       {"other_links",
        {{"sent", rank.view.other_peers.sent}, {"received", rank.view.other_peers.received}}}};
+  if (const std::string call = record::agreement_text(rank); !call.empty()) {
+    json.add("agreement", {{"call", call},
+                           {"ms", milliseconds(rank.age(process.agreement.since_ns))},
+                           {"ranks", record::awaited_ranks(job, rank)},
+                           {"newcomers", process.agreement.newcomers}});
+  }
   if (process.text[0] != 0) json.add("join_failure", std::string(process.text));
   return json;
 }
@@ -180,7 +187,7 @@ Json json_of(const std::vector<Report>& reports) {
                           {"text", suspect.text}});
     }
     auto ranks = Json::array();
-    for (const RankView& rank : job.ranks) ranks.push_back(rank_json(rank));
+    for (const RankView& rank : job.ranks) ranks.push_back(rank_json(job, rank));
     jobs.push_back({{"job", job.name},
                     {"size", job.size},
                     {"has_ended", job.has_ended},

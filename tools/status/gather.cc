@@ -1,11 +1,9 @@
 #include "tools/status/gather.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <set>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/host_name.h"
 #include "base/one_line.h"
 #include "base/try.h"
@@ -26,9 +24,8 @@ std::vector<OwnRecord> own_records() {
       auto view = bytes ? record::decode(*bytes, path) : fail(bytes.error());
       if (!view) continue;
       record::RankView rank{.view = *std::move(view)};
-      rank.life = record::life_of(rank.view.identity);
-      const auto quiet = static_cast<std::int64_t>(monotonic_ns() - rank.view.heartbeat_ns);
-      rank.quiet_s = std::max(0.0, static_cast<double>(quiet) / 1e9);
+      rank.life = record::life_of(rank.view.identity, path);
+      rank.quiet_s = record::quiet_time(rank.view);
       records.push_back({*std::move(bytes), std::move(rank)});
     }
   }

@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/one_line.h"
+#include "communicator/record/agreements.h"
 #include "espalier/base/status.h"
 
 namespace espalier::status {
@@ -34,8 +35,13 @@ const CommunicatorView* main_communicator(const RankView& rank) {
   return best;
 }
 
-std::string state_text(const RankView& rank, const RankState& state) {
+std::string state_text(const JobView& job, const RankView& rank, const RankState& state) {
   const std::string time = duration_text(state.for_s);
+  if (state.is_agreeing) {
+    const std::string awaited = record::awaited_text(job, rank);
+    return "waiting " + time + " in " + record::agreement_text(rank) +
+           (awaited.empty() ? "" : " for ") + awaited;
+  }
   const CommunicatorView* const of = state.communicator;
   if (state.name == "waiting") {
     const std::string peer = std::to_string(of->wait->peer_in_job);
@@ -54,11 +60,11 @@ std::string state_text(const RankView& rank, const RankState& state) {
 
 using Row = std::array<std::string, 8>;
 
-Row row_of(const RankView& rank) {
+Row row_of(const JobView& job, const RankView& rank) {
   const RankState state = state_of(rank);
   const Process& process = rank.view.process;
   Row row = {std::to_string(process.rank), one_line(process.host), std::to_string(process.pid),
-             state_text(rank, state)};
+             state_text(job, rank, state)};
   const CommunicatorView* const of = state.communicator;
   if (of == nullptr) return row;
   row[4] = std::to_string(of->number) + "/" + std::to_string(of->begun);
@@ -138,6 +144,10 @@ RankState state_of(const RankView& rank) {
   } else if (process.state == ProcessState::kJoining) {
     state.name = "joining";
     state.for_s = rank.age(process.since_ns);
+  } else if (process.agreement.kind != record::AgreementKind::kNone) {
+    state.name = "waiting";
+    state.for_s = rank.age(process.agreement.since_ns);
+    state.is_agreeing = true;
   } else if (has_failed) {
     state.name = "failed";
     state.for_s = rank.age(of->failure->at_ns);
@@ -166,7 +176,7 @@ std::string text_of(const Report& report) {
   }
   std::vector<Row> rows = {
       {"rank", "host", "process", "state", "communicator/call", "collective", "algorithm", "step"}};
-  for (const RankView& rank : report.job.ranks) rows.push_back(row_of(rank));
+  for (const RankView& rank : report.job.ranks) rows.push_back(row_of(report.job, rank));
   return text + table(rows) + links_text(report.job);
 }
 

@@ -21,6 +21,7 @@ struct RankState {
       {};  // "joining", "computing", "waiting", "working", "stopped", "ended", "failed"
   double for_s = 0;
   const record::CommunicatorView* communicator = nullptr;  // that the state is of; may be null
+  bool is_agreeing = false;                                // waiting in accept() or rejoin()
 };
 [[nodiscard]] RankState state_of(const record::RankView& rank);
 

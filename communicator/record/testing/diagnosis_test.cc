@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "communicator/record/agreements.h"
 #include "communicator/record/call_word.h"
 #include "espalier/base/status.h"
 
@@ -225,6 +226,118 @@ TEST(Diagnosis, ADeadLinkBetweenLivingRanksIsACable) {
   expect_first(job, Suspicion::kCut, {0, 2}, "found dead, although both ranks lived");
   job.ranks.pop_back();
   expect_first(job, Suspicion::kNoRecord, {2}, "rank 2 was found dead, and has no record");
+}
+
+// The records of a job that ended: rank 1 gave its last sign `quiet_s` before the others, which
+// found its link dead 1 s before their end.
+JobView ended_job(double quiet_s) {
+  JobView job = job_of(3);
+  job.has_ended = true;
+  for (const std::uint32_t rank : {0, 2}) let_fail(job, rank, Status::kDeadLink, 0, 1);
+  for (RankView& rank : job.ranks) {
+    rank.life = Life::kEnded;
+    rank.view.process.deadline_ms = 2000;
+  }
+  job.ranks[1].quiet_s = quiet_s;
+  job.ranks[1].view.heartbeat_wall -= static_cast<std::uint64_t>(quiet_s * 1e9);
+  return job;
+}
+
+TEST(Diagnosis, TellsAKilledProcessFromAStoppedOneByTheRecords) {
+  expect_first(ended_job(1.1), Suspicion::kEnded, {1}, "has ended without leave(), 1.1 s before");
+  expect_first(ended_job(2.9), Suspicion::kStopped, {1}, "was stopped, or ended, 2.9 s before");
+  for (const Sighted what : {Sighted::kStopped, Sighted::kEnded}) {
+    JobView job = ended_job(2.9);
+    job.ranks[2].view.process.sight = {kNow - 2 * kSecond, 1, what};
+    job.ranks[0].view.process.sight = {kNow - kSecond, 1, Sighted::kEnded};
+    expect_first(job, what == Sighted::kStopped ? Suspicion::kStopped : Suspicion::kEnded, {1},
+                 what == Sighted::kStopped ? "was stopped, 2.9 s before the last sign of the "
+                                             "others, as rank 2 saw"
+                                           : "has ended without leave()");
+  }
+  JobView job = ended_job(0);
+  job.ranks[1].view.process.end_wall = kNow;  // it left in order: no process was lost
+  expect_first(job, Suspicion::kCut, {0, 1}, "although both ranks lived");
+}
+
+// The first ones are dead for the last ones.
+TEST(Diagnosis, AJobThatIsKilledHasNoCulprit) {
+  JobView job = ended_job(0.1);
+  world_of(job, 2).failure.reset();
+  world_of(job, 0).failure->at_wall = kNow - kSecond / 100;
+  job.ranks[0].view.process.sight = {kNow - kSecond / 100, 1, Sighted::kEnded};
+  const Diagnosis found = diagnose(job);
+  ASSERT_EQ(found.suspects.size(), 1u);
+  EXPECT_EQ(found.suspects.front().kind, Suspicion::kEnded);
+  EXPECT_EQ(found.cause, "");
+  // A rank that held the job up until then comes first.
+  let_wait(job, 0, 2, 0);
+  expect_first(job, Suspicion::kComputing, {2}, "rank 2 is 1 call behind, computing for 41 s");
+}
+
+TEST(Diagnosis, NamesTheMissingRankOfAFailedJoin) {
+  JobView job = job_of(3);
+  job.has_ended = true;
+  job.ranks.erase(job.ranks.begin() + 1);
+  for (RankView& rank : job.ranks) {
+    rank.view.communicators.clear();
+    rank.view.process.state = ProcessState::kJoinFailed;
+    rank.view.process.joining_ns = kNow - 62 * kSecond;
+    rank.view.process.since_ns = kNow - 2 * kSecond;
+  }
+  expect_first(job, Suspicion::kNeverStarted, {1},
+               "rank 1 never started: join() failed on ranks 0 and 2 after 60 s");
+  job.ranks[0].view.process.has_far_ranks = 1;
+  expect_first(job, Suspicion::kNeverStarted, {1},
+               "rank 1 never started, or on a host that was not asked (--host): join()");
+}
+
+// The rank waits for the others in accept() or rejoin().
+void let_agree(JobView& job, std::uint32_t rank, AgreementKind kind, std::uint32_t newcomers = 0) {
+  job.ranks[rank].view.process.agreement = {
+      .communicator = 7, .since_ns = kNow - 12 * kSecond, .kind = kind, .newcomers = newcomers};
+}
+
+TEST(Diagnosis, NamesTheRankThatHasNotCalledAccept) {
+  JobView job = job_of(3);
+  for (const std::uint32_t rank : {0, 2}) let_agree(job, rank, AgreementKind::kAccept, 1);
+  expect_first(job, Suspicion::kComputing, {1},
+               "rank 1 has not called accept(): computing for 41 s");
+  EXPECT_EQ(awaited_text(job, job.ranks[0]), "rank 1");
+  EXPECT_EQ(absent_text(job, job.ranks[0], {1, 2, 5}),
+            "rank 1 has not called accept(): computing for 41 s");
+  EXPECT_EQ(absent_text(job, job.ranks[1], {0}), "");
+  // It waits for them in a call: the program differs.
+  let_wait(job, 1, 0, 0);
+  expect_first(job, Suspicion::kDiverged, {1},
+               "rank 1 has not called accept(): it waits in allreduce of 50 f32, sum, for 5.0 s");
+  EXPECT_EQ(diagnose(job).suspects.size(), 1u);
+  let_agree(job, 1, AgreementKind::kRejoin);
+  EXPECT_EQ(diagnose(job).suspects.front().kind, Suspicion::kDiverged);
+  EXPECT_EQ(diagnose(job).suspects.front().text,
+            "rank 1 has not called accept(): it waits in rejoin(), for 12 s");
+  job.ranks[1].life = Life::kStopped;
+  expect_first(job, Suspicion::kStopped, {1}, "is stopped");
+}
+
+TEST(Diagnosis, NamesWhomAcceptAndRejoinAwait) {
+  JobView job = job_of(3);
+  for (const std::uint32_t rank : {0, 1, 2}) let_agree(job, rank, AgreementKind::kAccept, 2);
+  expect_first(job, Suspicion::kNewcomers, {},
+               "2 newcomers did not come: ranks 0, 1 and 2 wait in accept(), for 12 s");
+  EXPECT_EQ(awaited_text(job, job.ranks[0]), "2 newcomers");
+  job.ranks.pop_back();
+  expect_first(job, Suspicion::kNoRecord, {2}, "rank 2 has no record: ended, or on a host");
+  job = job_of(3);
+  for (const std::uint32_t rank : {0, 1}) let_agree(job, rank, AgreementKind::kRejoin);
+  job.ranks[2].life = Life::kEnded;  // rejoin() does not wait for it
+  expect_first(job, Suspicion::kEnded, {2}, "has ended without leave()");
+  EXPECT_EQ(awaited_text(job, job.ranks[0]), "");
+  for (const std::uint32_t rank : {0, 1}) {
+    job.ranks[rank].view.process.agreement.since_ns = kNow;
+  }
+  job.ranks[2].life = Life::kRuns;
+  EXPECT_TRUE(diagnose(job).suspects.empty());
 }
 
 // A communicator that failed, and that the job has replaced.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -87,7 +88,7 @@ TEST_F(RecordTest, SaysWhatTheCallsSay) {
   const View view = or_throw(read_view(paths().front()));
   EXPECT_EQ(view.process.rank, 2u);
   EXPECT_EQ(view.identity.pid, static_cast<std::uint32_t>(getpid()));
-  EXPECT_EQ(life_of(view.identity), Life::kRuns);
+  EXPECT_EQ(life_of(view.identity, view.path), Life::kRuns);
   ASSERT_EQ(view.communicators.size(), 1u);
   const CommunicatorView& world = view.communicators.front();
   EXPECT_EQ(world.begun, 100u);
@@ -221,9 +222,117 @@ TEST_F(RecordTest, ReadersRemoveWhatAKilledProcessLeft) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_EQ(paths().size(), 1u);
-  EXPECT_EQ(life_of(or_throw(read_view(paths().front())).identity), Life::kEnded);
+  EXPECT_EQ(life_of(or_throw(read_view(paths().front())).identity, paths().front()), Life::kEnded);
   remove_stale(folder());
   EXPECT_TRUE(paths().empty());
+}
+
+// As if the process were of another namespace of processes.
+void set_pid_space(const std::string& path, std::uint64_t space) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(offsetof(Record, process) + offsetof(Process, pid_space));
+  file.write(reinterpret_cast<const char*>(&space), sizeof space);
+  ASSERT_TRUE(file.good());
+}
+
+TEST_F(RecordTest, TheLockSaysWhetherAProcessOfAnotherNamespaceLives) {
+  auto writer = make();
+  const std::string path = paths().front();
+  const auto life = [](const std::string& of) {
+    return life_of(or_throw(read_view(of)).identity, of);
+  };
+  for (const std::uint64_t space : {std::uint64_t{1}, std::uint64_t{0}}) {
+    set_pid_space(path, space);
+    EXPECT_EQ(life(path), Life::kRuns);
+    remove_stale(folder());
+    ASSERT_EQ(paths().size(), 1u);
+    // The copy has its bytes, and not its lock.
+    const std::string copy = folder() + "/espalier-abc.1.2";
+    std::ofstream(copy, std::ios::binary) << or_throw(read_bytes(path));
+    EXPECT_EQ(life(copy), Life::kEnded);
+    remove_stale(folder());
+    EXPECT_EQ(paths(), std::vector<std::string>{path});
+  }
+  // A child that lives longer does not hold the lock.
+  set_pid_space(path, 1);
+  View view = or_throw(read_view(path));
+  view.heartbeat_ns = 0;  // of another clock
+  EXPECT_LT(quiet_time(view), 60);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)!write(ready[1], "", 1);
+    while (true) pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const std::string kept = root_ + "/kept";
+  ASSERT_EQ(link(path.c_str(), kept.c_str()), 0);
+  writer.reset();
+  EXPECT_EQ(life(kept), Life::kEnded);
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+}
+
+TEST_F(RecordTest, ALinkIntoAnotherNamespaceStays) {
+  const auto writer = make();  // makes the folder
+  FileName name{.job = "abc", .rank = 0, .pid = 999'999'999};
+  const std::uint64_t own = own_identity().pid_space;
+  ASSERT_NE(own, 0u);
+  for (const std::uint64_t space : {own, own + 1}) {
+    name.pid_space = space;
+    const std::string path = folder() + "/" + text_of(name);
+    FileName again;
+    ASSERT_TRUE(parse(text_of(name), again));
+    EXPECT_EQ(again.pid_space, space);
+    ASSERT_EQ(symlink((root_ + "/nowhere").c_str(), path.c_str()), 0);
+    remove_stale(folder());
+    struct stat status {};
+    EXPECT_EQ(lstat(path.c_str(), &status) == 0, space != own);
+  }
+}
+
+// Under ESPALIER_RECORD, without any other folder for records.
+TEST_F(RecordTest, AFailedJoinLeavesTheRecordInTheFolderOfTheRunningJobs) {
+  { const auto writer = make(); }  // makes the folder
+  setenv("ESPALIER_RECORD", folder().c_str(), 1);
+  {
+    const auto writer = make();
+    writer->join_failed("rank 1 did not come");
+  }
+  ASSERT_EQ(paths().size(), 1u);
+  EXPECT_STREQ(or_throw(read_view(paths().front())).process.text, "rank 1 did not come");
+}
+
+TEST_F(RecordTest, SeesThatAnotherProcessStopsAndKeepsThat) {
+  const auto writer = make(0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto other = Writer::make({.rank = 1, .size = 4, .provider = "tcp"});
+    (*other)->joined(std::vector<Card>(4, {"a", "abc", true}), 1);
+    while (true) pause();
+  }
+  writer->joined(std::vector<Card>(4, {"a", "abc", true}), 0);
+  const std::string own =
+      folder() + "/" + text_of({"abc", 0, static_cast<std::uint32_t>(getpid())});
+  const auto sight = [&] { return or_throw(read_view(own)).process.sight; };
+  const std::string other = folder() + "/" + text_of({"abc", 1, static_cast<std::uint32_t>(child)});
+  while (access(other.c_str(), R_OK) != 0) usleep(1000);
+  std::uint64_t now = monotonic_ns();
+  writer->look_at(1, now);
+  EXPECT_EQ(sight().what, Sighted::kNothing);
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    ASSERT_EQ(kill(child, signal), 0);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+    writer->look_at(1, ++now);
+    EXPECT_EQ(sight().what, Sighted::kStopped);
+    EXPECT_EQ(sight().rank, 1u);
+  }
+  writer->joined(std::vector<Card>(4, {"a", "abc", true}), 0);
+  EXPECT_EQ(sight().what, Sighted::kNothing);
 }
 
 TEST_F(RecordTest, RefusesAFolderThatCannotBeUsed) {
@@ -247,7 +356,7 @@ TEST_F(RecordTest, RefusesOtherFiles) {
                  "has 1000 bytes; expected a record of " + std::to_string(sizeof(Record)));
   std::string changed = good;
   changed[offsetof(Record, version)] = 9;
-  expect_refused(path, changed, "is a record of version 9; expected 1, as this espalier writes");
+  expect_refused(path, changed, "is a record of version 9; expected 2, as this espalier writes");
   changed = good;
   changed[offsetof(Record, process) + offsetof(Process, size)] = 0;
   expect_refused(path, changed,
