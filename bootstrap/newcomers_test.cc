@@ -166,6 +166,50 @@ TEST(Newcomers, FenceAfterAFailure) {
          [](Bootstrap& job) { EXPECT_EQ(message_of(job.fence()), ""); });
 }
 
+// A member ends accept(), while it waits for another member or when all connect. The newcomer is
+// taken by the next one.
+TEST(Newcomers, AMemberEndsAccept) {
+  const auto server = start(3);
+  auto jobs = members(*server, 3);
+  jobs.push_back(newcomer(*server));
+  for (const bool is_connecting : {false, true}) {
+    std::atomic<int> returned = 0;
+    std::atomic<bool> ends = false;
+    on_all(with(jobs), [&](Bootstrap& job) {
+      const bool is_newcomer = job.is_newcomer();
+      if (is_newcomer && !is_connecting) return;
+      if (!is_newcomer && job.rank() == 1) {
+        job.end_accept_by([&ends] { return ends ? "it is cancelled" : ""; });
+      }
+      const auto failed = [&](const auto& result) {
+        EXPECT_EQ(message_of(result), "it is cancelled");
+        ++returned;
+      };
+      if (!is_connecting) {
+        if (job.rank() == 1) ends = true;
+        if (job.rank() == 2) {  // which calls once the others have returned
+          while (returned != 2) std::this_thread::sleep_for(milliseconds(1));
+        }
+        failed(job.accept(1, kLong));
+        return;
+      }
+      const auto accepted = or_throw(job.accept(1, kLong));
+      if (job.rank() == 1) {
+        ends = true;
+        return failed(job.complete(accepted, ""));
+      }
+      failed(job.rank() == 0 ? job.fence() : job.complete(accepted, ""));
+      if (job.rank() == 0) failed(job.complete(accepted, ""));
+    });
+    for (int rank = 0; rank < 3; ++rank) jobs[static_cast<std::size_t>(rank)]->end_accept_by({});
+  }
+  on_all(with(jobs), [](Bootstrap& job) {
+    const auto accepted = or_throw(job.accept(1, kLong));
+    EXPECT_EQ(accepted.ranks, Ranks({0, 1, 2, 3}));
+    EXPECT_EQ(message_of(job.complete(accepted, "")), "");
+  });
+}
+
 // After rejoin() a newcomer has the number of a member that ended, with values of its own.
 TEST(Newcomers, TakeFreeNumbers) {
   const auto server = start(3);

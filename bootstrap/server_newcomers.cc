@@ -43,6 +43,7 @@ void ThreadedServer::request_of_newcomer(Connection& from, const Message& messag
     case Kind::kFence:
     case Kind::kGet:
     case Kind::kComplete: return refuse(from, outcome_, message.number);
+    case Kind::kWithdraw: return;  // only members end accept()
     default: from.is_over = true;
   }
 }
@@ -142,6 +143,14 @@ void ThreadedServer::decline(Connection& from, const Message& message) {
   if (!is_accepting_) note_failed_round(round, message.text);
   fail_growth(message.text);
   refuse(from, message.text, message.number);
+}
+
+// A member that is in no round any more says nothing of the next one.
+void ThreadedServer::withdraw(const Connection& from, const Message& message) {
+  const Member& member = members_[static_cast<std::size_t>(from.rank)];
+  const bool accepts = is_accepting_ && member.waits == Waits::kAccept;
+  const bool votes = is_completing_ && (member.owes_vote || member.waits == Waits::kComplete);
+  if (accepts || votes) fail_growth(message.text);
 }
 
 void ThreadedServer::note_failed_round(std::uint32_t round, const std::string& reason) {

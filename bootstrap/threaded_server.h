@@ -103,6 +103,8 @@ class ThreadedServer : public Server {
   void take(const std::vector<Connection*>& all);
   // A member will not call accept(), for this reason: its next round fails.
   void decline(Connection& from, const Message& message);
+  // A member ends the accept() in which it takes part, for this reason.
+  void withdraw(const Connection& from, const Message& message);
   void note_failed_round(std::uint32_t round, const std::string& reason);
   void complete(Connection& from, const Message& message);
   void decide_complete();
