@@ -9,6 +9,8 @@
 #include <barrier>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -25,7 +27,10 @@
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
 #include "espalier/espalier.h"
+#include "firmware/image/image_writer.h"
+#include "firmware/node/boot_options.h"
 #include "tests/directory_test.h"
+#include "tests/nodes/images.h"
 
 namespace espalier {
 namespace {
@@ -64,7 +69,10 @@ class Growing : public DirectoryTest {
     return options;
   }
   JoinOptions common() const {
-    return {.provider = provider_, .deadline = std::chrono::seconds(4), .schedules = schedules_};
+    return {.provider = provider_,
+            .deadline = std::chrono::seconds(4),
+            .schedules = schedules_,
+            .image = image_};
   }
 
   // Runs `member` on each rank of the job, and `late` in as many newcomers.
@@ -93,6 +101,7 @@ class Growing : public DirectoryTest {
   std::uint32_t ranks_ = 0;
   std::string file_, provider_ = "tcp";
   std::vector<std::string> schedules_;
+  NodeImage image_;
 };
 
 void expect_sum(Communicator& on, std::uint32_t ranks) {
@@ -101,6 +110,8 @@ void expect_sum(Communicator& on, std::uint32_t ranks) {
   EXPECT_EQ(ones, Vector(100, ranks));
   EXPECT_EQ(on.size(), ranks);
 }
+
+const std::string kCancelled = "cancelled by rank 1: no more input";
 
 // The old communicator, its parts and the new one work side by side, and end in any order.
 TEST_F(Growing, NewcomersGetTheRanksAfterTheMembers) {
@@ -154,6 +165,69 @@ TEST_F(Growing, ScheduleFilesServeTheFirstSize) {
         EXPECT_EQ(algorithm(world), schedules_.front());
       },
       1, [&](Communicator& grown) { EXPECT_NE(algorithm(grown), schedules_.front()); });
+}
+
+// The same for images. If a process cannot load its own, all have the same line, and what they had.
+TEST_F(Growing, ImagesServeTheFirstRanks) {
+  const auto path = [&](std::uint32_t node) {
+    return directory_ / ("image-" + std::to_string(node));
+  };
+  for (std::uint32_t node = 0; node < nodes::kRanks; ++node) {
+    std::vector<std::uint8_t> image;
+    ASSERT_EQ(write_image(nodes::content_of(node, node::BootOptions().board), image), Status::kOk);
+    std::ofstream(path(node), std::ios::binary)
+        .write(reinterpret_cast<const char*>(image.data()),
+               static_cast<std::streamsize>(image.size()));
+  }
+  image_ = {.file = directory_ / "image-%r", .takes_unsigned = true};
+  begin(nodes::kRanks);
+  const auto algorithm = [](Communicator& on) {
+    Vector data(10, 1);
+    std::string name = or_throw(on.plan(call::allreduce(Out(data), Op::kSum))).algorithm();
+    expect_sum(on, on.size());
+    return name;
+  };
+  std::barrier meeting(nodes::kRanks);
+  run(
+      [&](Communicator& world) {
+        EXPECT_EQ(algorithm(world), "two-tree");
+        auto same = or_throw(world.accept(0, milliseconds(0)));
+        EXPECT_EQ(algorithm(same), "two-tree");
+        meeting.arrive_and_wait();
+        if (same.rank() == 2) std::filesystem::remove(path(2));
+        EXPECT_PRED2(contains, message_of(same.accept(0, milliseconds(0))),
+                     "accept(): rank 2: the image: cannot read '");
+        EXPECT_EQ(algorithm(same), "two-tree");
+        meeting.arrive_and_wait();
+        std::optional<std::jthread> late;
+        if (same.rank() == 0) {
+          late.emplace([&] {
+            auto grown = or_throw(join(newcomer()));
+            EXPECT_NE(algorithm(grown), "two-tree");
+          });
+        }
+        auto grown = or_throw(same.accept(1));
+        EXPECT_EQ(grown.size(), nodes::kRanks + 1);
+        EXPECT_NE(algorithm(grown), "two-tree");
+      },
+      0, {});
+}
+
+// A membership of a program's own without newcomers: each rank gets the same line at once, also
+// after a cancel.
+TEST_F(Growing, NeedsAMembershipThatTakesNewcomers) {
+  on_all(2, [](Communicator& world) {
+    EXPECT_EQ(message_of(world.accept(1, std::chrono::hours(1))),
+              "accept(): this membership takes no newcomers; expected one of bootstrap::join()");
+    expect_sum(world, 2);
+    if (world.rank() == 1) {
+      EXPECT_EQ(message_of(world.cancel("no more input")), "");
+    }
+    EXPECT_EQ(message_of(world.barrier()), "barrier failed: " + kCancelled);
+    EXPECT_EQ(message_of(world.accept(1)), "accept(): " + kCancelled);
+    auto rest = or_throw(world.rejoin());
+    expect_sum(rest, 2);
+  });
 }
 
 // With none needed, none come, and the ranks are the same.
@@ -245,8 +319,6 @@ TEST_F(Growing, ANewcomerTakesTheNumberOfARankThatEnded) {
   (void)waitpid(victim, nullptr, 0);
   unsetenv("XDG_RUNTIME_DIR");
 }
-
-const std::string kCancelled = "cancelled by rank 1: no more input";
 
 // Cancels the communicator from another thread while this one is in a call.
 class LateCancel {

@@ -19,8 +19,9 @@ Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
   const auto serve_at = [&](const std::string& host) {
     return bootstrap::Server::start(network::join(host, 0), options.ranks, secret_, nullptr, ports);
   };
+  const bool is_local = is_one_host && options.job_file.empty();
   const std::string host = !options.address.empty() ? options.address
-                           : is_one_host            ? "127.0.0.1"
+                           : is_local               ? "127.0.0.1"
                                                     : "::";
   auto server = serve_at(host);
   if (!server && host == "::") server = serve_at("0.0.0.0");  // IPv6 is off

@@ -21,8 +21,9 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
   ~Rendezvous() { remove_job_file(); }
-  // `is_one_host`: all ranks are on this host. `secret`: the bytes that the ranks read. Errors: an
-  // address, interface or range of ports that cannot be used.
+  // `is_one_host`: all ranks are on this host. Without a job file, no other host then reaches the
+  // server. `secret`: the bytes that the ranks read. Errors: an address, interface or range of
+  // ports that cannot be used.
   [[nodiscard]] Result<void> start(const JobOptions& options, bool is_one_host,
                                    const std::string& secret);
   [[nodiscard]] bool has_started() const { return server_ != nullptr; }
