@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "base/testing/contains.h"
@@ -250,6 +251,30 @@ TEST(Newcomers, GiveUp) {
         "did not accept this process within 50 ms; expected all its ranks to call accept()");
   }
   EXPECT_PRED2(contains, message_of(job->accept(1, milliseconds(20))), "0 of 1 newcomer");
+}
+
+// A newcomer learns that no process is left. If all have left as they should, the job may begin
+// anew, and it waits.
+TEST(Newcomers, OfAJobWithoutProcesses) {
+  const std::string expected =
+      "rank 1 has ended, and no process of the job is left that calls accept()";
+  const auto server = start(2);
+  auto rank = or_throw(member(*server, 0, 2, kLong));
+  std::optional<Stream> killed = killed_member(*server, 1, 2);
+  const auto waiting = newcomer(*server);
+  std::thread end([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    killed.reset();
+    rank.reset();
+  });
+  EXPECT_EQ(message_of(waiting->accept(0, kNone)), expected);
+  end.join();
+  EXPECT_EQ(message_of(newcomer(*server)->accept(0, kNone)), expected);
+
+  const auto other = start(1);
+  or_throw(member(*other, 0, 1, kLong)).reset();
+  EXPECT_PRED2(contains, message_of(newcomer(*other, milliseconds(100))->accept(0, kNone)),
+               "did not accept this process within 100 ms");
 }
 
 class JobFile : public DirectoryTest {

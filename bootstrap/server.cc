@@ -88,6 +88,7 @@ void ThreadedServer::serve() {
     end_strangers();
     end_rejoin_in_time();
     end_growth_in_time();
+    refuse_stranded();
     for (Connection& one : connections_) {
       if (one.is_over && one.rank >= 0) end_member(static_cast<std::uint32_t>(one.rank));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/counted.h"
@@ -251,6 +252,21 @@ void ThreadedServer::note_end(std::uint32_t rank) {
     if (is_accepting_) fail_growth(first_end_);
   }
   if (is_completing_) decide_complete();
+}
+
+void ThreadedServer::refuse_stranded() {
+  const std::vector<Connection*> waiting = newcomers();
+  if (waiting.empty()) return;
+  const auto is_there = [](const Member& member) { return !member.has_ended; };
+  if (std::any_of(members_.begin(), members_.end(), is_there)) return;
+  const auto dead = std::find_if(members_.begin(), members_.end(),
+                                 [](const Member& member) { return !member.has_left; });
+  if (dead == members_.end()) return;
+  const std::string reason = "rank " + std::to_string(dead - members_.begin()) +
+                             " has ended, and no process of the job is left that calls accept()";
+  for (Connection* const one : waiting) {
+    refuse(*one, reason, std::exchange(one->wish, 0));
+  }
 }
 
 void ThreadedServer::begin_generation() {

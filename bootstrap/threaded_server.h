@@ -114,6 +114,8 @@ class ThreadedServer : public Server {
   void answer(Waits what, const std::string& reason);
   void end_growth_in_time();
   void note_end(std::uint32_t rank);
+  // Newcomers wait in vain if the job has no process left, and cannot begin anew.
+  void refuse_stranded();
   // The processes of the job have agreed anew: the library's values of earlier agreements go.
   void begin_generation();
 

@@ -47,11 +47,13 @@ Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
   return {};
 }
 
+std::string Rendezvous::ticket_for(const Callers& callers, std::size_t host) const {
+  return bootstrap::job_ticket(
+      {.address = named_, .candidates = candidates_for(callers, host), .secret = secret_});
+}
+
 Result<void> Rendezvous::write_job_file(const std::string& path, const Callers& callers) {
-  std::string ticket =
-      bootstrap::job_ticket({.address = named_,
-                             .candidates = candidates_for(callers, callers.size() - 1),
-                             .secret = secret_});
+  std::string ticket = ticket_for(callers, callers.size() - 1);
   ESPALIER_TRY_TO(job_file_, bootstrap::write_job_file(path, ticket));
   ticket_ = std::move(ticket);
   return {};

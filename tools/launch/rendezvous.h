@@ -34,6 +34,8 @@ class Rendezvous {
   // is, 0 for a name; then HOST:PORT of each address, in the order in which they are tried.
   [[nodiscard]] Fields addresses_for(const Callers& callers, std::size_t host) const;
 
+  // Returns the ticket by which a process on host `host` joins the job while it runs.
+  [[nodiscard]] std::string ticket_for(const Callers& callers, std::size_t host) const;
   // Newcomers reach the server as the last host does.
   [[nodiscard]] Result<void> write_job_file(const std::string& path, const Callers& callers);
   void remove_job_file();
