@@ -42,6 +42,8 @@ constexpr auto kReplyTime = Milliseconds(10'000);
 constexpr auto kShortestReplyTime = Milliseconds(900);
 // How much later than its deadline the server's reply may come.
 constexpr auto kServerTime = Milliseconds(5'000);
+// How often a process that waits in accept() asks whether to end it.
+constexpr auto kAskPause = Milliseconds(10);
 constexpr std::size_t kMaxFailure = 1024;  // bytes of a process's failure to connect
 
 std::uint32_t wire_ms(Milliseconds time) {
@@ -124,6 +126,7 @@ class ConnectedBootstrap : public Bootstrap {
   [[nodiscard]] Result<Accepted> accept(std::uint32_t least, Milliseconds time) override;
   [[nodiscard]] Result<void> complete(const Accepted& accepted,
                                       const std::string& failure) override;
+  void end_accept_by(EndOfAccept end) override { end_of_accept_ = std::move(end); }
 
  private:
   // Removes the file through which the others join.
@@ -133,6 +136,8 @@ class ConnectedBootstrap : public Bootstrap {
   }
   // The addresses of the server. Errors: place_.address is malformed or unknown.
   [[nodiscard]] Result<std::vector<Target>> targets(Clock::time_point until) const;
+  // Asks end_of_accept_, and tells the server the line.
+  void withdraw_in_time();
   // Why no server was found, before the deadline; nothing: it may still be.
   [[nodiscard]] std::optional<Error> refusal(const Attempts& attempts) const;
   [[nodiscard]] Error not_found(const Attempts& attempts) const;
@@ -187,6 +192,7 @@ class ConnectedBootstrap : public Bootstrap {
   Stream stream_;
   std::string local_address_;
   std::string server_address_;
+  EndOfAccept end_of_accept_;     // null: nothing is asked, or the server knows the line
   std::optional<Message> early_;  // arrived before it was waited for
   std::uint32_t requests_ = 0;
   bool has_ended_ = false;  // the connection
@@ -304,9 +310,20 @@ Result<std::optional<Message>> ConnectedBootstrap::receive(Clock::time_point unt
     const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now()).count();
     if (left < 0) return std::optional<Message>();
     pollfd waiting{stream_.descriptor(), POLLIN, 0};
-    (void)poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left + 1, 1000)));
+    const std::int64_t pause = end_of_accept_ ? kAskPause.count() : 1000;
+    (void)poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left + 1, pause)));
     if (waiting.revents != 0) has_ended_ = !stream_.read();
+    withdraw_in_time();
   }
+}
+
+void ConnectedBootstrap::withdraw_in_time() {
+  if (!end_of_accept_) return;
+  const std::string reason = end_of_accept_();
+  if (reason.empty()) return;
+  end_of_accept_ = nullptr;  // it is told once
+  (void)stream_.send(encode({.kind = Kind::kWithdraw, .text = reason.substr(0, kMaxFailure)}),
+                     place_.secret);
 }
 
 Result<void> ConnectedBootstrap::check_process() const {
@@ -417,11 +434,13 @@ Result<Accepted> ConnectedBootstrap::accept(std::uint32_t least, Milliseconds ti
 }
 
 Result<void> ConnectedBootstrap::complete(const Accepted& accepted, const std::string& failure) {
+  withdraw_in_time();
   const CompleteRequest vote{.generation = accepted.generation,
                              .failure = failure.substr(0, kMaxFailure),
                              .members_ms = wire_ms(deadline_)};
   // Until the vote of the last process, or the deadline after the first one's.
-  const Clock::time_point until = Clock::now() + 2 * deadline_ + kServerTime;
+  const Clock::time_point until =
+      Clock::now() + (accepted.generation == 0 ? kReplyTime : 2 * deadline_ + kServerTime);
   ESPALIER_TRY_TO(auto reply, await_agreement(complete_request(vote), Kind::kDone, until, ""));
   if (!reply) return fail("the job's server at " + server_text() + " does not answer");
   place_.is_newcomer = false;

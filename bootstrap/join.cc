@@ -247,22 +247,29 @@ Result<std::vector<network::Interface>> used_interfaces(const Options& options) 
   return filter.apply(network::running_interfaces());
 }
 
-// Rank 0 starts the server, with a fresh secret. Returns the ticket. `is_one_host`: all processes
-// are on this host.
-Result<std::string> serve_fresh(const Options& options, bool is_one_host, Place& place) {
+// The job file that rank 0 writes, if any.
+Result<std::string> job_file_of(const Options& options, Method method) {
+  if (method == Method::kNewcomer || !options.job_file.empty()) return options.job_file;
+  ESPALIER_TRY_TO(const auto given, read_text(Variable::kJobFile));
+  return given.value_or("");
+}
+
+// Rank 0 starts the server, with a fresh secret. Returns the ticket. `is_local`: only processes of
+// this host reach it.
+Result<std::string> serve_fresh(const Options& options, bool is_local, Place& place) {
   randombytes_buf(place.secret.data(), place.secret.size());
   place.is_secret = true;
   ESPALIER_TRY_TO(const auto listens, listening(options, true));
-  const char* const where = is_one_host ? "127.0.0.1:0" : "[::]:0";
+  const char* const where = is_local ? "127.0.0.1:0" : "[::]:0";
   auto server = Server::start(where, place.size, place.secret, nullptr, listens);
-  if (!server && !is_one_host) {  // IPv6 is off
+  if (!server && !is_local) {  // IPv6 is off
     server = Server::start("0.0.0.0:0", place.size, place.secret, nullptr, listens);
   }
   if (!server) return fail(server.error());
   place.server = *std::move(server);
   ESPALIER_TRY_TO(const auto at, network::split(place.server->address()));
   place.candidates = own_candidates(place.interfaces, at.port);
-  if (is_one_host) place.candidates.addresses = {network::loopback_v4().with_port(at.port)};
+  if (is_local) place.candidates.addresses = {network::loopback_v4().with_port(at.port)};
   return encode_ticket({place.secret, place.candidates});
 }
 
@@ -313,7 +320,10 @@ Result<Place> from_process_manager(Method method, const Options& options, const 
   }
   std::string ticket;
   if (place.rank == 0) {
-    ESPALIER_TRY_TO(ticket, serve_fresh(options, manager->is_one_host(), place));
+    // Newcomers may be on other hosts.
+    ESPALIER_TRY_TO(const std::string job_file, job_file_of(options, method));
+    const bool is_local = manager->is_one_host() && job_file.empty();
+    ESPALIER_TRY_TO(ticket, serve_fresh(options, is_local, place));
   }
   ESPALIER_TRY_TO(auto received, manager->from_rank_zero(ticket, options.deadline));
   if (!take_ticket(received, place)) return fail("rank 0 published a malformed address");
@@ -396,13 +406,6 @@ Result<Place> from_job_file(const Options& options, const RankFiles& files) {
                 "' is malformed; expected the file that a job wrote");
   }
   return place;
-}
-
-// The job file that rank 0 writes, if any.
-Result<std::string> job_file_of(const Options& options, Method method) {
-  if (method == Method::kNewcomer || !options.job_file.empty()) return options.job_file;
-  ESPALIER_TRY_TO(const auto given, read_text(Variable::kJobFile));
-  return given.value_or("");
 }
 
 // A job of one process that others join while it runs.

@@ -26,6 +26,8 @@ enum class Kind : std::uint8_t {
   kNewcomer = 8,   // in place of kHello: the process joins a job that runs, once it is accepted
   kAccept = 9,     // of a member: accept_request(); of a newcomer: it waits to be accepted
   kComplete = 10,  // complete_request()
+  kWithdraw = 11,  // of a member that waits in kAccept or before kComplete: it ends the accept() of
+                   // all. text: the reason, one line. Has no reply.
   kProbe = 12,     // before kHello: asks whether this is the job's server
   // From the server.
   kWelcome = 20,

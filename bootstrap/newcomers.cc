@@ -27,12 +27,15 @@ Result<void> Bootstrap::complete(const Accepted& /*accepted*/, const std::string
   return fail("this membership takes no newcomers; expected one of bootstrap::join()");
 }
 
+void Bootstrap::end_accept_by(EndOfAccept /*end*/) {}
+
 std::string job_ticket(const Place& place) {
   if (place.address.empty()) return encode_ticket({place.secret, place.candidates});
   char hex[2 * sizeof(JobSecret) + 1];
   sodium_bin2hex(hex, sizeof hex, place.secret.data(), place.secret.size());
   return place.address + "/" + hex;
 }
+
 bool take_job_ticket(const std::string& text, Place& place) {
   if (const auto ticket = decode_ticket(text)) {
     place.secret = ticket->secret;

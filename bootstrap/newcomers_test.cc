@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "base/testing/contains.h"
@@ -166,6 +167,50 @@ TEST(Newcomers, FenceAfterAFailure) {
          [](Bootstrap& job) { EXPECT_EQ(message_of(job.fence()), ""); });
 }
 
+// A member ends accept(), while it waits for another member or when all connect. The newcomer is
+// taken by the next one.
+TEST(Newcomers, AMemberEndsAccept) {
+  const auto server = start(3);
+  auto jobs = members(*server, 3);
+  jobs.push_back(newcomer(*server));
+  for (const bool is_connecting : {false, true}) {
+    std::atomic<int> returned = 0;
+    std::atomic<bool> ends = false;
+    on_all(with(jobs), [&](Bootstrap& job) {
+      const bool is_newcomer = job.is_newcomer();
+      if (is_newcomer && !is_connecting) return;
+      if (!is_newcomer && job.rank() == 1) {
+        job.end_accept_by([&ends] { return ends ? "it is cancelled" : ""; });
+      }
+      const auto failed = [&](const auto& result) {
+        EXPECT_EQ(message_of(result), "it is cancelled");
+        ++returned;
+      };
+      if (!is_connecting) {
+        if (job.rank() == 1) ends = true;
+        if (job.rank() == 2) {  // which calls once the others have returned
+          while (returned != 2) std::this_thread::sleep_for(milliseconds(1));
+        }
+        failed(job.accept(1, kLong));
+        return;
+      }
+      const auto accepted = or_throw(job.accept(1, kLong));
+      if (job.rank() == 1) {
+        ends = true;
+        return failed(job.complete(accepted, ""));
+      }
+      failed(job.rank() == 0 ? job.fence() : job.complete(accepted, ""));
+      if (job.rank() == 0) failed(job.complete(accepted, ""));
+    });
+    for (int rank = 0; rank < 3; ++rank) jobs[static_cast<std::size_t>(rank)]->end_accept_by({});
+  }
+  on_all(with(jobs), [](Bootstrap& job) {
+    const auto accepted = or_throw(job.accept(1, kLong));
+    EXPECT_EQ(accepted.ranks, Ranks({0, 1, 2, 3}));
+    EXPECT_EQ(message_of(job.complete(accepted, "")), "");
+  });
+}
+
 // After rejoin() a newcomer has the number of a member that ended, with values of its own.
 TEST(Newcomers, TakeFreeNumbers) {
   const auto server = start(3);
@@ -206,6 +251,30 @@ TEST(Newcomers, GiveUp) {
         "did not accept this process within 50 ms; expected all its ranks to call accept()");
   }
   EXPECT_PRED2(contains, message_of(job->accept(1, milliseconds(20))), "0 of 1 newcomer");
+}
+
+// A newcomer learns that no process is left. If all have left as they should, the job may begin
+// anew, and it waits.
+TEST(Newcomers, OfAJobWithoutProcesses) {
+  const std::string expected =
+      "rank 1 has ended, and no process of the job is left that calls accept()";
+  const auto server = start(2);
+  auto rank = or_throw(member(*server, 0, 2, kLong));
+  std::optional<Stream> killed = killed_member(*server, 1, 2);
+  const auto waiting = newcomer(*server);
+  std::thread end([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    killed.reset();
+    rank.reset();
+  });
+  EXPECT_EQ(message_of(waiting->accept(0, kNone)), expected);
+  end.join();
+  EXPECT_EQ(message_of(newcomer(*server)->accept(0, kNone)), expected);
+
+  const auto other = start(1);
+  or_throw(member(*other, 0, 1, kLong)).reset();
+  EXPECT_PRED2(contains, message_of(newcomer(*other, milliseconds(100))->accept(0, kNone)),
+               "did not accept this process within 100 ms");
 }
 
 class JobFile : public DirectoryTest {

@@ -89,6 +89,7 @@ void ThreadedServer::serve() {
     end_strangers();
     end_rejoin_in_time();
     end_growth_in_time();
+    refuse_stranded();
     for (Connection& one : connections_) {
       if (one.is_over && one.rank >= 0) end_member(static_cast<std::uint32_t>(one.rank));
     }
@@ -236,7 +237,9 @@ void ThreadedServer::request(Connection& from, const Message& message) {
       member.pending[message.text] = message.data;
       return reply(from, {.kind = Kind::kDone}, message.number);
     }
-    case Kind::kGet: return get(from, message);
+    case Kind::kGet:
+      if (member.owes_vote && !is_completing_) return refuse(from, outcome_, message.number);
+      return get(from, message);
     case Kind::kMissing: return reply(from, missing_message(), message.number);
     case Kind::kFence:
       // Those that failed first have voted already, and come to no fence any more.
@@ -256,6 +259,7 @@ void ThreadedServer::request(Connection& from, const Message& message) {
       return release_rejoin();
     case Kind::kAccept: return accept(from, message);
     case Kind::kComplete: return complete(from, message);
+    case Kind::kWithdraw: return withdraw(from, message);
     case Kind::kLeave: return leave(from, message);
     default: from.is_over = true;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/counted.h"
@@ -43,6 +44,7 @@ void ThreadedServer::request_of_newcomer(Connection& from, const Message& messag
     case Kind::kFence:
     case Kind::kGet:
     case Kind::kComplete: return refuse(from, outcome_, message.number);
+    case Kind::kWithdraw: return;  // only members end accept()
     default: from.is_over = true;
   }
 }
@@ -150,6 +152,14 @@ void ThreadedServer::decline(Connection& from, const Message& message) {
   refuse(from, message.text, message.number);
 }
 
+// A member that is in no round any more says nothing of the next one.
+void ThreadedServer::withdraw(const Connection& from, const Message& message) {
+  const Member& member = members_[static_cast<std::size_t>(from.rank)];
+  const bool accepts = is_accepting_ && member.waits == Waits::kAccept;
+  const bool votes = is_completing_ && (member.owes_vote || member.waits == Waits::kComplete);
+  if (accepts || votes) fail_growth(message.text);
+}
+
 void ThreadedServer::note_failed_round(std::uint32_t round, const std::string& reason) {
   failed_round_ = round;
   failed_reason_ = reason;
@@ -248,6 +258,21 @@ void ThreadedServer::note_end(std::uint32_t rank) {
     if (is_accepting_) fail_growth(first_end_);
   }
   if (is_completing_) decide_complete();
+}
+
+void ThreadedServer::refuse_stranded() {
+  const std::vector<Connection*> waiting = newcomers();
+  if (waiting.empty()) return;
+  const auto is_there = [](const Member& member) { return !member.has_ended; };
+  if (std::any_of(members_.begin(), members_.end(), is_there)) return;
+  const auto dead = std::find_if(members_.begin(), members_.end(),
+                                 [](const Member& member) { return !member.has_left; });
+  if (dead == members_.end()) return;
+  const std::string reason = "rank " + std::to_string(dead - members_.begin()) +
+                             " has ended, and no process of the job is left that calls accept()";
+  for (Connection* const one : waiting) {
+    refuse(*one, reason, std::exchange(one->wish, 0));
+  }
 }
 
 void ThreadedServer::begin_generation() {

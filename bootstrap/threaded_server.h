@@ -107,6 +107,8 @@ class ThreadedServer : public Server {
   void take(const std::vector<Connection*>& all);
   // A member will not call accept(), for this reason: its next round fails.
   void decline(Connection& from, const Message& message);
+  // A member ends the accept() in which it takes part, for this reason.
+  void withdraw(const Connection& from, const Message& message);
   void note_failed_round(std::uint32_t round, const std::string& reason);
   void complete(Connection& from, const Message& message);
   void decide_complete();
@@ -116,6 +118,8 @@ class ThreadedServer : public Server {
   void answer(Waits what, const std::string& reason);
   void end_growth_in_time();
   void note_end(std::uint32_t rank);
+  // Newcomers wait in vain if the job has no process left, and cannot begin anew.
+  void refuse_stranded();
   // The processes of the job have agreed anew: the library's values of earlier agreements go.
   void begin_generation();
 

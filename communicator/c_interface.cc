@@ -532,7 +532,10 @@ int espalier_accept(espalier_comm* comm, std::uint32_t least, std::uint64_t time
     *grown = nullptr;
     const auto time = std::min<std::uint64_t>(time_ms, INT32_MAX);
     auto accepted = comm->communicator.accept(least, std::chrono::milliseconds(time));
-    if (!accepted) return fails(ESPALIER_BACK_END, accepted.error().message);
+    if (!accepted) {
+      const bool is_cancelled = comm->communicator.cause().status == Status::kCancelled;
+      return fails(is_cancelled ? ESPALIER_CANCELLED : ESPALIER_BACK_END, accepted.error().message);
+    }
     *grown = new espalier_comm{std::move(*accepted)};
     return int{ESPALIER_OK};
   });

@@ -51,6 +51,7 @@ Result<void> Channel::leave_whole() {
     return check_alive();
   }
   await_early_end();
+  if (members_.generation >= job_->growth()) decline_accept();
   while (true) {
     Operation* waiting = nullptr;
     {
@@ -65,7 +66,12 @@ Result<void> Channel::leave_whole() {
   const bool waits = cause().status == Status::kOk;
   job_->end_whole(waits);
   // The job has newcomers, which are not waited for.
-  if (members_.generation < job_->growth()) return leave_part();
+  if (members_.generation < job_->growth()) {
+    auto left = leave_part();
+    // This one may have been the last that held the job: not the job's thread, which ends with it.
+    if (!is_kept_) job_->end_earlier_wholes(true);
+    return left;
+  }
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
   auto left = guard([this]() -> Result<void> {
     ESPALIER_TRY(check_alive());
@@ -127,8 +133,9 @@ Result<void> Channel::run(const Call& call) {
   operation->channel = nullptr;  // which would keep itself alive
   const Use use(*this);
   if (!use.has()) return fail(crowded());
-  // Those with much memory of their own are not kept.
-  if (call.counts.empty() && operation->input_copy.empty()) {
+  // Those with much memory of their own are not kept, nor those of split(), whose memory goes.
+  if (call.counts.empty() && operation->input_copy.empty() &&
+      (operation->caller == Caller::kProgram || is_measuring_)) {
     recent_operations_[next_recent_operation_++ % recent_operations_.size()] = operation;
   }
   return start_and_wait(*operation);
@@ -159,8 +166,7 @@ Result<void> Channel::start(Operation& operation) {
 Result<void> Channel::enqueue(Operation& operation) {
   if (operation.state == Operation::State::kQueued ||
       operation.state == Operation::State::kRunning) {
-    return fail(std::string(collective_name(operation.call.collective)) +
-                ": the last start is not complete; expected wait() first");
+    return fail(operation.name() + ": the last start is not complete; expected wait() first");
   }
   operation.result = {};
   if (operation.planned == nullptr) {
@@ -201,8 +207,7 @@ void Channel::begin(Operation& operation) {
   if (status == Status::kOk || machine_.cause().status != Status::kOk) return;
   started_calls_.remove();
   recorder_.drop();
-  finish(
-      fail(std::string(collective_name(operation.call.collective)) + ": " + status_name(status)));
+  finish(fail(operation.name() + ": " + status_name(status)));
 }
 
 Status Channel::begin_machine(Operation& operation) {

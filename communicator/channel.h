@@ -62,7 +62,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline, bool is_part);
   [[nodiscard]] std::string address() const;
   [[nodiscard]] std::uint64_t record_id() const { return recorder_.id(); }  // 0: not recorded
-  [[nodiscard]] Result<void> connect(Members members);
+  // `end`: as Bootstrap::end_accept_by(); its line is the error then.
+  [[nodiscard]] Result<void> connect(Members members, const bootstrap::EndOfAccept& end = {});
   // Whether its network must be measured before any other collective; then measured() says how much
   // messages cost, alike on all ranks.
   [[nodiscard]] bool is_measuring() const { return is_measuring_; }
@@ -105,6 +106,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
                                        std::string_view reason);
   // Waits until all ranks know the cause, if the communicator was cancelled.
   void await_early_end();
+  // Makes progress. Returns "cancelled by rank R: REASON" once all ranks know it; empty: they do
+  // not.
+  [[nodiscard]] std::string end_of_accept();
+  // If all ranks know that the communicator was cancelled: ends the accept() of ranks that wait in
+  // it, before this rank does anything else that ends it. Only the first call has an effect.
+  void decline_accept();
+
+  // Operations that are made from now on belong to a call of this function.
+  void set_caller(Caller caller) { caller_.store(caller, std::memory_order_relaxed); }
 
   // Calls `function`, which returns a Result. If this rank has no memory for it, the communicator
   // fails on all ranks, and the result is that error. Functions that return no Result throw
@@ -165,7 +175,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   [[nodiscard]] Result<void> add_link(std::uint32_t peer);
   [[nodiscard]] Result<void> add_backbone();
-  [[nodiscard]] Result<void> connect_backbone();
+  [[nodiscard]] Result<void> connect_backbone(const bootstrap::EndOfAccept& end);
   [[nodiscard]] std::string unconnected_text();
   [[nodiscard]] Result<void> add_links(const Program& program);
   [[nodiscard]] Result<const PlannedProgram*> plan_of(const ScheduleRequest& request);
@@ -232,6 +242,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::array<Extents, std::size(kAllCollectives) + 1> extents_;
   Members members_;
   bool is_measuring_ = false;
+  std::atomic<Caller> caller_ = Caller::kProgram;
   record::Recorder recorder_;
   std::uint64_t look_due_ns_ = 0;   // of the call that waits; 0: none has waited
   std::uint64_t wait_from_ns_ = 0;  // when it began to wait
@@ -253,6 +264,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool has_ended_ = false;               // by a failure: all ranks know the cause
   std::uint64_t without_memory_ns_ = 0;  // when this rank had none at first; 0: it had
   EarlyEnd early_end_;
+  bool has_declined_ = false;              // decline_accept()
   Cause alone_cause_;                      // of a communicator of one rank
   std::atomic<bool> is_hurrying_ = false;  // hurry()
   std::mutex wake_mutex_;                  // of fabric_'s end, for threads that do not use this

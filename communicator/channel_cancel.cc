@@ -1,5 +1,6 @@
-// How a channel ends early (Communicator::cancel). The machine tells all ranks the cause and ends
-// as soon as all of them know it (FailureDetector::take_informed); the reason follows as a note.
+// How a channel ends early: by Communicator::cancel(), or a failure whose ranks all live. The
+// machine tells all ranks the cause and ends as soon as all of them know it
+// (FailureDetector::take_informed); the reason follows as a note.
 
 #include <string>
 #include <utility>
@@ -55,9 +56,10 @@ void Channel::end_early() {
   }
 }
 
-// The machine knows a cause, of this rank or of another one.
+// The machine knows a cause, of this rank or of another one. A rank that is dead, or cannot be
+// reached, will not say that it knows the cause: no thread looks for that more often.
 void Channel::note_failure() {
-  if (machine_.cause().status != Status::kCancelled) return;
+  if (machine_.cause().status == Status::kDeadLink) return;
   early_end_.begin();
   hurry();
 }
@@ -83,6 +85,23 @@ void Channel::await_early_end() {
     if (!has_ended_) wait_for_peers();
   }
   job_->note_waiting(0);
+}
+
+// The machine ends once all ranks know the cause. So a rank that hears from the job's server that
+// accept() has ended for this reason has the cause, too.
+std::string Channel::end_of_accept() {
+  const Use use(*this, Use::Crowd::kWaits);
+  progress();
+  const Cause cause = known_cause();
+  return has_ended_ && cause.status == Status::kCancelled ? cancel_text(cause) : "";
+}
+
+void Channel::decline_accept() {
+  if (has_declined_) return;
+  const std::string reason = end_of_accept();
+  if (reason.empty()) return;
+  has_declined_ = true;
+  (void)job_->members().complete({}, reason);
 }
 
 bool Channel::has_ended() const {

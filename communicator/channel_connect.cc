@@ -23,6 +23,8 @@ namespace {
 
 // How long a thread that connects may block.
 constexpr std::uint64_t kConnectPauseNs = 50'000'000;
+// The same in accept(), which a cancel of the earlier communicator ends.
+constexpr std::uint64_t kAskPauseNs = 10'000'000;
 
 // Whether there may be a network between the ranks. On one host processors are the limit, which
 // the costs of a network would not say.
@@ -79,7 +81,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
 
 std::string Channel::address() const { return fabric_ == nullptr ? "" : fabric_->address(); }
 
-Result<void> Channel::connect(Members members) {
+Result<void> Channel::connect(Members members, const bootstrap::EndOfAccept& end) {
   members_ = std::move(members);
   const JoinOptions& options = job_->options();
   if (size_ > 1) {
@@ -106,7 +108,7 @@ Result<void> Channel::connect(Members members) {
   if (size_ > 1) {
     linked_.resize(size_);
     if (!members_.is_part) {
-      ESPALIER_TRY(connect_backbone());
+      ESPALIER_TRY(connect_backbone(end));
     }
     MachineConfig config;
     config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
@@ -181,7 +183,7 @@ std::string Channel::unconnected_text() {
 }
 
 // Waits, so that join() names a rank that does not come.
-Result<void> Channel::connect_backbone() {
+Result<void> Channel::connect_backbone(const bootstrap::EndOfAccept& end) {
   ESPALIER_TRY(add_backbone());
   bootstrap::FirstWord word;
   bootstrap::Speaker speaker;
@@ -192,6 +194,7 @@ Result<void> Channel::connect_backbone() {
       return fail(connected.error().message + (facts.empty() ? "" : ": " + facts));
     }
     if (*connected) break;
+    if (const std::string reason = end ? end() : ""; !reason.empty()) return fail(reason);
     if (word.is_due()) {
       const std::string facts = unconnected_text();
       // The first address has random bytes of this job.
@@ -203,7 +206,8 @@ Result<void> Channel::connect_backbone() {
                      facts.c_str());
       }
     }
-    const std::uint64_t pause_ns = job_->progress_others(this) ? kBusyWaitNs : kConnectPauseNs;
+    std::uint64_t pause_ns = job_->progress_others(this) ? kBusyWaitNs : kConnectPauseNs;
+    if (end) pause_ns = std::min(pause_ns, kAskPauseNs);
     fabric_->endpoint().wait(fabric_->endpoint().now() + pause_ns);
   }
   connecting_.clear();

@@ -177,7 +177,7 @@ Error Channel::failure_of(const Operation& operation) const {
 std::string Channel::failure_text(const Operation& operation) const {
   const Cause cause = known_cause();
   const StallReport report = machine_.stall_report();
-  std::string text = std::string(collective_name(operation.call.collective)) + " failed: ";
+  std::string text = operation.name() + " failed: ";
   if (cause.status == Status::kCancelled) return text + cancel_text(cause);
   if (cause.status == Status::kBadOperator) {
     const std::string thrown = note_.text();

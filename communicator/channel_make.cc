@@ -28,6 +28,7 @@ Result<std::shared_ptr<Operation>> Channel::make_leaving() {
   auto barrier = make(call::barrier());
   if (!barrier) return barrier;
   (*barrier)->word = kLeavingWord;
+  (*barrier)->caller = Caller::kLeave;
   (*barrier)->call.op.custom_id = kLeavingWord;
   return barrier;
 }
@@ -72,13 +73,15 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   operation->channel = shared_from_this();
   operation->call = call;
   operation->has_own_counts = own_counts;
+  operation->caller = caller_.load(std::memory_order_relaxed);
   operation->word = call_word({.collective = call.collective,
                                .type = call.op.type,
                                .op = call.op.op,
                                .root = call.root,
                                .count = call.count,
                                .counts = call.counts,
-                               .own_counts = own_counts});
+                               .own_counts = own_counts,
+                               .caller = operation->caller});
   operation->operands = std::uint64_t{call.op.custom_id} << 32 | element_bytes(call.op);
   if (size_ == 1) return operation;
   ScheduleRequest request;
@@ -96,7 +99,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   if (has_ended_) return fail(failure_of(*operation));
   auto planned = plan_of(request);
   if (has_ended_) return fail(failure_of(*operation));
-  const std::string name = collective_name(call.collective);
+  const std::string name = operation->name();
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;
   if (auto found = find_memory(*operation, {rank_, size_}); !found)
@@ -121,7 +124,7 @@ Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
   const Use use(*this, Use::Crowd::kWaits);
   if (auto kept = fabric_->keep(operation.kept); !kept) {
     operation.kept.clear();
-    return fail(std::string(collective_name(call.collective)) + ": " + kept.error().message);
+    return fail(operation.name() + ": " + kept.error().message);
   }
   return made;
 }

@@ -17,8 +17,21 @@
 namespace espalier {
 namespace {
 
+using communicator::Caller;
 using communicator::Channel;
 using communicator::Operation;
+
+// Names the call of the program whose collectives the channel runs meanwhile.
+class Calling {
+ public:
+  Calling(Channel& channel, Caller caller) : channel_(channel) { channel.set_caller(caller); }
+  ~Calling() { channel_.set_caller(Caller::kProgram); }
+  Calling(const Calling&) = delete;
+  Calling& operator=(const Calling&) = delete;
+
+ private:
+  Channel& channel_;
+};
 
 // Connects the channel of a part to the ranks `group` of `parent`. `address_of`: the address that
 // member i of the group published; empty: it has none.
@@ -205,6 +218,7 @@ Result<std::vector<std::uint64_t>> Communicator::exchange_counts(
     mine[ranks + neighbor.rank] = neighbor.receive;
   }
   const std::span<const std::uint64_t> own(mine, 2 * ranks);
+  const Calling calling(*channel_, Caller::kNeighborCounts);
   ESPALIER_TRY(allgather(own, rows));
   std::vector<std::uint64_t> counts(ranks * ranks);
   for (std::size_t from = 0; from < ranks; ++from) {
@@ -230,6 +244,7 @@ Result<std::optional<Communicator>> Communicator::make_part(std::int64_t color, 
   struct Wish {
     std::int64_t color, key;
   };
+  const Calling calling(*channel_, Caller::kSplit);
   const std::uint32_t ranks = size();
   std::vector<Wish> wishes(ranks);
   wishes[rank()] = {color, key};

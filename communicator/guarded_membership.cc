@@ -89,6 +89,13 @@ class GuardedMembership final : public Bootstrap {
     });
   }
 
+  void end_accept_by(bootstrap::EndOfAccept end) override {
+    (void)without_exceptions("end_accept_by", [&]() -> Result<void> {
+      given_->end_accept_by(std::move(end));
+      return {};
+    });
+  }
+
  private:
   std::shared_ptr<Bootstrap> given_;
   std::uint32_t rank_ = 0, size_ = 0;

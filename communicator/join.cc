@@ -29,6 +29,7 @@
 namespace espalier {
 namespace {
 
+using communicator::Caller;
 using communicator::Channel;
 using communicator::Job;
 
@@ -77,11 +78,29 @@ Result<void> agree_on_addresses(Job& job, const std::vector<std::uint32_t>& rank
   return {};
 }
 
+// How often a process that connects in accept() asks the server whether the others still do.
+constexpr std::chrono::milliseconds kServerLook{50};
+
+// Returns a function that ends accept() as `end` does, and once the server no longer gives this
+// process its own value: then another process has failed.
+bootstrap::EndOfAccept while_published(bootstrap::Bootstrap& members, const std::string& key,
+                                       const bootstrap::EndOfAccept& end) {
+  using Clock = std::chrono::steady_clock;
+  return [&members, &key, &end, next = Clock::now() + kServerLook]() mutable -> std::string {
+    std::string reason = end();
+    if (!reason.empty() || Clock::now() < next) return reason;
+    const auto own = members.get(members.rank(), key);
+    next = Clock::now() + kServerLook;
+    return own ? "" : own.error().message;
+  };
+}
+
 // Opens a channel of these processes and connects it. `cards`: are exchanged; the record has them
 // then if the processes are certain.
 Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job,
                                                  const Connecting& connecting,
-                                                 record::Exchange& cards) {
+                                                 record::Exchange& cards,
+                                                 const bootstrap::EndOfAccept& end = {}) {
   const std::vector<std::uint32_t>& ranks = connecting.ranks;
   bootstrap::Bootstrap& members = job->members();
   const auto me = std::find(ranks.begin(), ranks.end(), members.rank());
@@ -101,7 +120,7 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
     all.addresses.push_back(std::move(address));
   }
   if (connecting.is_certain) cards.note(members.rank());
-  ESPALIER_TRY(channel->connect(std::move(all)));
+  ESPALIER_TRY(channel->connect(std::move(all), end ? while_published(members, key, end) : end));
   return channel;
 }
 
@@ -121,10 +140,11 @@ bool all_connected(bootstrap::Bootstrap& members, const Connecting& connecting, 
   });
 }
 
-// Connects the processes of a job that accepts newcomers: all, or none. Errors: as
-// Bootstrap::complete().
+// Connects the processes of a job that accepts newcomers: all, or none. `end`: what ends it on all
+// members. Errors: as Bootstrap::complete().
 Result<std::shared_ptr<Channel>> connect_accepted(const std::shared_ptr<Job>& job,
-                                                  const bootstrap::Accepted& accepted) {
+                                                  const bootstrap::Accepted& accepted,
+                                                  const bootstrap::EndOfAccept& end) {
   const Connecting connecting{.ranks = accepted.ranks,
                               .generation = accepted.generation,
                               .deadline = connect_time(job->options()),
@@ -139,7 +159,7 @@ Result<std::shared_ptr<Channel>> connect_accepted(const std::shared_ptr<Job>& jo
     }
     // Newcomers may be on hosts of which the others did not know.
     ESPALIER_TRY(agree_on_addresses(*job, connecting.ranks));
-    return connect_members(job, connecting, cards.emplace(job->record()));
+    return connect_members(job, connecting, cards.emplace(job->record()), end);
   };
   auto channel = connect();
   ESPALIER_TRY(job->members().complete(accepted, channel ? "" : channel.error().message));
@@ -174,15 +194,38 @@ Result<std::string> provider_of(const JoinOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// While it lives, a cancel of the communicator of this channel ends accept().
+class CancelledAccept {
+ public:
+  explicit CancelledAccept(Channel& channel)
+      : members_(channel.job().members()), end_([&channel] { return channel.end_of_accept(); }) {
+    members_.end_accept_by(end_);
+  }
+  ~CancelledAccept() { members_.end_accept_by(nullptr); }
+  CancelledAccept(const CancelledAccept&) = delete;
+  CancelledAccept& operator=(const CancelledAccept&) = delete;
+  [[nodiscard]] const bootstrap::EndOfAccept& end() const { return end_; }
+
+ private:
+  bootstrap::Bootstrap& members_;
+  bootstrap::EndOfAccept end_;
+};
+
+}  // namespace
+
 // The communicator of all processes of the job, which takes the network's costs from it.
-Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
+Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel, Caller caller) {
   Communicator made(channel, true);
   channel->job().begin_whole();
   if (!channel->is_measuring()) return made;
+  channel->set_caller(caller);
   ESPALIER_TRY_TO(const auto cost, communicator::measure_network(made, channel->ranks_per_host(),
                                                                  channel->job().options().host));
   channel->job().set_network(cost);
   channel->measured(cost);
+  channel->set_caller(Caller::kProgram);
   return made;
 }
 
@@ -191,6 +234,8 @@ Result<Communicator> Communicator::join_survivors() {
   const std::shared_ptr<Job> job = channel_->shared_job();
   const record::InAgreement agreement(job->record(), {.communicator = channel_->record_id(),
                                                       .kind = record::AgreementKind::kRejoin});
+  channel_->await_early_end();
+  channel_->decline_accept();
   if (job->has_grown()) job->set_network({});
   bootstrap::Bootstrap& members = job->members();
   Connecting connecting;
@@ -205,7 +250,7 @@ Result<Communicator> Communicator::join_survivors() {
     record::Exchange cards(job->record());
     auto channel = connect_members(job, connecting, cards);
     if (all_connected(members, connecting, channel.has_value()) && channel) {
-      return of_job(*std::move(channel));
+      return of_job(*std::move(channel), Caller::kRejoin);
     }
     if (!is_fewer) return fail(channel ? "another rank cannot connect" : channel.error().message);
   }
@@ -228,10 +273,9 @@ Result<Communicator> Communicator::take_newcomers(std::uint32_t least,
   const std::shared_ptr<Job> job = channel_->shared_job();
   channel_->await_early_end();
   if (const auto alive = channel_->check_alive(); !alive) {
-    // Ranks that do not know the cause yet may wait for this one.
-    const std::string reason = alive.error().message;
-    if (channel_->cause().status == Status::kCancelled) (void)job->members().complete({}, reason);
-    return fail("accept(): " + reason);
+    channel_->decline_accept();
+    const std::string cancelled = channel_->end_of_accept();
+    return fail("accept(): " + (cancelled.empty() ? alive.error().message : one_line(cancelled)));
   }
   try {
     job->provide_thread();
@@ -241,16 +285,17 @@ Result<Communicator> Communicator::take_newcomers(std::uint32_t least,
   const record::InAgreement agreement(job->record(), {.communicator = channel_->record_id(),
                                                       .kind = record::AgreementKind::kAccept,
                                                       .newcomers = least});
+  const CancelledAccept cancel(*channel_);
   auto accepted = job->members().accept(least, time);
   if (!accepted) return fail("accept(): " + accepted.error().message);
   const auto network = job->network();
   job->set_network({});
-  auto channel = connect_accepted(job, *accepted);
+  auto channel = connect_accepted(job, *accepted, cancel.end());
   if (!channel) {
     job->set_network(network);
     return fail("accept(): " + channel.error().message);
   }
-  auto grown = of_job(*std::move(channel));
+  auto grown = of_job(*std::move(channel), Caller::kAccept);
   if (grown) job->set_growth(accepted->generation);
   return grown;
 }
@@ -308,7 +353,7 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
   // If another process fails meanwhile, a newcomer waits for the next accept().
   while (members->is_newcomer()) {
     ESPALIER_TRY_TO(const auto accepted, members->accept(0, {}));
-    auto channel = connect_accepted(job, accepted);
+    auto channel = connect_accepted(job, accepted, [] { return std::string(); });
     if (!channel) continue;
     job->provide_thread();
     job->set_growth(accepted.generation);
@@ -331,7 +376,7 @@ Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
 Result<Communicator> join(const JoinOptions& given) {
   try {
     ESPALIER_TRY_TO(auto channel, join_job(given));
-    return Communicator::of_job(std::move(channel));
+    return Communicator::of_job(std::move(channel), Caller::kJoin);
   } catch (const std::bad_alloc&) {
     return fail(communicator::memory_error("join(): "));
   } catch (const std::system_error& error) {

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "communicator/call_check.h"
 #include "communicator/job.h"
+#include "communicator/record/call_word.h"
 #include "communicator/record/writer.h"
 #include "communicator/schedules.h"
 #include "espalier/collectives/machine/machine.h"
@@ -42,7 +44,8 @@ class Operation {
   // Set for a plan, and for an operation from its second start on.
   std::unique_ptr<Machine::Prepared> prepared;
   bool has_started = false, is_prepared = false;
-  std::uint64_t word = 0;       // call_word.h
+  std::uint64_t word = 0;  // call_word.h
+  Caller caller = Caller::kProgram;
   std::uint64_t operands = 0;   // bytes of an element, and the operator's number << 32
   bool has_own_counts = false;  // of call.counts this rank knows only its own
   std::uint8_t algorithm = 0;   // record/writer.h: Recorder::position_of()
@@ -51,6 +54,8 @@ class Operation {
   State state = State::kIdle;
   Result<void> result;
   Operation* next = nullptr;  // in the channel's queue
+
+  [[nodiscard]] std::string name() const { return call_name(caller, call.collective); }
 };
 
 // Whether the calls are the same to a schedule, to the machine and to the checks of a call.

@@ -122,7 +122,7 @@ void FailureDetector::handle_control(std::uint32_t link, const Control& control)
 // says n. The two join if no node between them is left out. So all know of all after log2(nodes)
 // messages, if there are links over the distances 1, 2, 4, ...
 void FailureDetector::take_informed(std::uint32_t link, const Control& control) {
-  if (nodes_ == 0 || ended_ || cause_.status != Status::kCancelled) return;
+  if (nodes_ == 0 || ended_ || !failed()) return;
   const Cause& cause = control.cause;
   if (cause.status != cause_.status || cause.detector != cause_.detector) return;
   const std::uint32_t told = std::min(control.number, nodes_);
@@ -186,7 +186,7 @@ void FailureDetector::adopt(const Cause& cause) {
 }
 
 #if ESPALIER_PROGRAM_HOOKS
-// A cancelled communicator may add links that pass its cause on. Others count this node once it has
+// A communicator that ends may add links that pass its cause on. Others count this node once it has
 // them.
 void FailureDetector::tell_new_links() {
   read_links();

@@ -488,11 +488,15 @@ TEST_F(FailureDetectorEarlyEnd, WaitsForTheLinks) {
   EXPECT_TRUE(detector.ended());
 }
 
-TEST_F(FailureDetectorEarlyEnd, IsOfNoOtherCause) {
+TEST_F(FailureDetectorEarlyEnd, IsOfEachCause) {
+  const Cause own = {Status::kMismatch, 5, 4};
   detector.fail(Status::kMismatch, 4);
   detector.run(true);
-  tell(0, {Status::kMismatch, 5, 4}, 8);
+  tell(0, {Status::kMismatch, 6, 4}, 8);  // another one, which is larger
   EXPECT_FALSE(detector.ended());
+  tell(0, own, 8);
+  EXPECT_TRUE(detector.ended());
+  EXPECT_EQ(detector.cause().detector, 5u);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class EarlyEnd {
   void refuse() { is_refusing_ = true; }
   // Whether the channel must end now; then `reason` is why.
   [[nodiscard]] bool take(FailureNote::Text& reason);
-  // A rank has cancelled the communicator. has_ended(): all ranks know, or it failed otherwise.
+  // A rank has ended the communicator. has_ended(): all ranks know, or it failed otherwise.
   void begin() { state_.fetch_or(kEnding, std::memory_order_relaxed); }
   void has_ended() { state_.store(0, std::memory_order_relaxed); }
 

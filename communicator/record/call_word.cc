@@ -30,6 +30,21 @@ std::uint64_t hash_of(std::span<const std::uint64_t> counts) {
   return digest % kCount.most();
 }
 
+// The caller is where others have a root.
+bool has_own_word(Caller caller) {
+  return caller == Caller::kSplit || caller == Caller::kNeighborCounts;
+}
+
+Caller caller_of(std::uint64_t word) {
+  if (has_root(collective_of_word(word))) return Caller::kProgram;
+  const auto caller = static_cast<Caller>(kRoot.of(word));
+  return has_own_word(caller) ? caller : Caller::kProgram;
+}
+
+std::string name_of(std::uint64_t word) {
+  return call_name(caller_of(word), collective_of_word(word));
+}
+
 std::string number_of(std::uint64_t word, const Field& field) {
   const std::uint64_t value = field.of(word);
   return (value == field.most() ? "at least " : "") + std::to_string(value);
@@ -37,14 +52,30 @@ std::string number_of(std::uint64_t word, const Field& field) {
 
 }  // namespace
 
+const char* call_name(Caller caller, Collective collective) {
+  switch (caller) {
+    case Caller::kProgram: break;
+    case Caller::kSplit: return "split";
+    case Caller::kNeighborCounts: return "neighbor_counts";
+    case Caller::kJoin: return "join";
+    case Caller::kRejoin: return "rejoin";
+    case Caller::kAccept: return "accept";
+    case Caller::kLeave: return "leave";
+  }
+  return collective_name(collective);
+}
+
 std::uint64_t call_word(const WordFields& call) {
   const bool combines = combines_operands(call.collective);
   const bool is_unequal = call.own_counts || !call.counts.empty();
+  const std::uint64_t caller =
+      has_own_word(call.caller) ? static_cast<std::uint64_t>(call.caller) : 0;
+  const std::uint64_t root = has_root(call.collective) ? call.root : caller;
   const std::uint64_t count =
       call.own_counts ? 0 : (is_unequal ? hash_of(call.counts) : call.count);
   return kCollective.put(static_cast<std::uint64_t>(std::int64_t{call.collective})) |
          kType.put(static_cast<std::uint64_t>(call.type)) |
-         kOp.put(combines ? static_cast<std::uint64_t>(call.op) : 0) | kRoot.put(call.root) |
+         kOp.put(combines ? static_cast<std::uint64_t>(call.op) : 0) | kRoot.put(root) |
          kUnequal.put(is_unequal ? 1 : 0) | kCount.put(count);
 }
 
@@ -52,8 +83,8 @@ std::string call_text(std::uint64_t word) {
   const std::uint64_t number = kCollective.of(word);
   if (number == kLeavingWord) return "is ending the communicator";
   const Collective collective(static_cast<std::int64_t>(number));
-  std::string text = std::string("called ") + collective_name(collective);
-  if (collective == Collective::kBarrier) return text;
+  std::string text = "called " + name_of(word);
+  if (collective == Collective::kBarrier || caller_of(word) != Caller::kProgram) return text;
   text +=
       kUnequal.of(word) != 0 ? " with a count for each rank, of" : " of " + number_of(word, kCount);
   text += std::string(" ") + type_name(static_cast<Type>(kType.of(word)));
@@ -76,7 +107,8 @@ std::vector<WordDifference> differences(std::uint64_t a, std::uint64_t b) {
     if (of_a != of_b) found.push_back({field, of_a, of_b});
   };
   const Collective collective_a = collective_of_word(a), collective_b = collective_of_word(b);
-  add("collective", collective_name(collective_a), collective_name(collective_b));
+  add("collective", name_of(a), name_of(b));
+  if (caller_of(a) != Caller::kProgram || caller_of(b) != Caller::kProgram) return found;
   if (has_root(collective_a) && has_root(collective_b)) {
     add("root", number_of(a, kRoot), number_of(b, kRoot));
   }
@@ -99,8 +131,8 @@ CallParts parts_of(std::uint64_t word) {
   const std::uint64_t number = kCollective.of(word);
   if (number == kLeavingWord) return {.collective = "leave"};
   const Collective collective(static_cast<std::int64_t>(number));
-  CallParts parts{.collective = collective_name(collective)};
-  if (collective == Collective::kBarrier) return parts;
+  CallParts parts{.collective = name_of(word)};
+  if (collective == Collective::kBarrier || caller_of(word) != Caller::kProgram) return parts;
   parts.has_counts = kUnequal.of(word) != 0;
   parts.count = parts.has_counts ? 0 : kCount.of(word);
   parts.type = type_name(static_cast<Type>(kType.of(word)));

@@ -112,8 +112,9 @@ TEST(Cancel, EndsTheCallsOfAllRanks) {
         expect_ok(world.cancel("no more input"));
       }
       expect_cancelled(world, by, "no more input");
-      EXPECT_EQ(message_of(world.split(0)),
-                "allgather failed: " + expected_line(by, "no more input"));
+      EXPECT_EQ(message_of(world.split(0)), "split failed: " + expected_line(by, "no more input"));
+      EXPECT_EQ(message_of(world.neighbor_counts({})),
+                "neighbor_counts failed: " + expected_line(by, "no more input"));
       EXPECT_EQ(message_of(world.leave()),
                 "the communicator failed before: " + expected_line(by, "no more input"));
     });

@@ -5,9 +5,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <barrier>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "base/testing/child.h"
@@ -22,7 +27,10 @@
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
 #include "espalier/espalier.h"
+#include "firmware/image/image_writer.h"
+#include "firmware/node/boot_options.h"
 #include "tests/directory_test.h"
+#include "tests/nodes/images.h"
 
 namespace espalier {
 namespace {
@@ -61,7 +69,10 @@ class Growing : public DirectoryTest {
     return options;
   }
   JoinOptions common() const {
-    return {.provider = provider_, .deadline = std::chrono::seconds(4), .schedules = schedules_};
+    return {.provider = provider_,
+            .deadline = std::chrono::seconds(4),
+            .schedules = schedules_,
+            .image = image_};
   }
 
   // Runs `member` on each rank of the job, and `late` in as many newcomers.
@@ -90,6 +101,7 @@ class Growing : public DirectoryTest {
   std::uint32_t ranks_ = 0;
   std::string file_, provider_ = "tcp";
   std::vector<std::string> schedules_;
+  NodeImage image_;
 };
 
 void expect_sum(Communicator& on, std::uint32_t ranks) {
@@ -98,6 +110,8 @@ void expect_sum(Communicator& on, std::uint32_t ranks) {
   EXPECT_EQ(ones, Vector(100, ranks));
   EXPECT_EQ(on.size(), ranks);
 }
+
+const std::string kCancelled = "cancelled by rank 1: no more input";
 
 // The old communicator, its parts and the new one work side by side, and end in any order.
 TEST_F(Growing, NewcomersGetTheRanksAfterTheMembers) {
@@ -151,6 +165,69 @@ TEST_F(Growing, ScheduleFilesServeTheFirstSize) {
         EXPECT_EQ(algorithm(world), schedules_.front());
       },
       1, [&](Communicator& grown) { EXPECT_NE(algorithm(grown), schedules_.front()); });
+}
+
+// The same for images. If a process cannot load its own, all have the same line, and what they had.
+TEST_F(Growing, ImagesServeTheFirstRanks) {
+  const auto path = [&](std::uint32_t node) {
+    return directory_ / ("image-" + std::to_string(node));
+  };
+  for (std::uint32_t node = 0; node < nodes::kRanks; ++node) {
+    std::vector<std::uint8_t> image;
+    ASSERT_EQ(write_image(nodes::content_of(node, node::BootOptions().board), image), Status::kOk);
+    std::ofstream(path(node), std::ios::binary)
+        .write(reinterpret_cast<const char*>(image.data()),
+               static_cast<std::streamsize>(image.size()));
+  }
+  image_ = {.file = directory_ / "image-%r", .takes_unsigned = true};
+  begin(nodes::kRanks);
+  const auto algorithm = [](Communicator& on) {
+    Vector data(10, 1);
+    std::string name = or_throw(on.plan(call::allreduce(Out(data), Op::kSum))).algorithm();
+    expect_sum(on, on.size());
+    return name;
+  };
+  std::barrier meeting(nodes::kRanks);
+  run(
+      [&](Communicator& world) {
+        EXPECT_EQ(algorithm(world), "two-tree");
+        auto same = or_throw(world.accept(0, milliseconds(0)));
+        EXPECT_EQ(algorithm(same), "two-tree");
+        meeting.arrive_and_wait();
+        if (same.rank() == 2) std::filesystem::remove(path(2));
+        EXPECT_PRED2(contains, message_of(same.accept(0, milliseconds(0))),
+                     "accept(): rank 2: the image: cannot read '");
+        EXPECT_EQ(algorithm(same), "two-tree");
+        meeting.arrive_and_wait();
+        std::optional<std::jthread> late;
+        if (same.rank() == 0) {
+          late.emplace([&] {
+            auto grown = or_throw(join(newcomer()));
+            EXPECT_NE(algorithm(grown), "two-tree");
+          });
+        }
+        auto grown = or_throw(same.accept(1));
+        EXPECT_EQ(grown.size(), nodes::kRanks + 1);
+        EXPECT_NE(algorithm(grown), "two-tree");
+      },
+      0, {});
+}
+
+// A membership of a program's own without newcomers: each rank gets the same line at once, also
+// after a cancel.
+TEST_F(Growing, NeedsAMembershipThatTakesNewcomers) {
+  on_all(2, [](Communicator& world) {
+    EXPECT_EQ(message_of(world.accept(1, std::chrono::hours(1))),
+              "accept(): this membership takes no newcomers; expected one of bootstrap::join()");
+    expect_sum(world, 2);
+    if (world.rank() == 1) {
+      EXPECT_EQ(message_of(world.cancel("no more input")), "");
+    }
+    EXPECT_EQ(message_of(world.barrier()), "barrier failed: " + kCancelled);
+    EXPECT_EQ(message_of(world.accept(1)), "accept(): " + kCancelled);
+    auto rest = or_throw(world.rejoin());
+    expect_sum(rest, 2);
+  });
 }
 
 // With none needed, none come, and the ranks are the same.
@@ -243,6 +320,146 @@ TEST_F(Growing, ANewcomerTakesTheNumberOfARankThatEnded) {
   unsetenv("XDG_RUNTIME_DIR");
 }
 
+// Cancels the communicator from another thread while this one is in a call.
+class LateCancel {
+ public:
+  LateCancel(Communicator& world, milliseconds after)
+      : thread_([&world, after] {
+          std::this_thread::sleep_for(after);
+          EXPECT_EQ(message_of(world.cancel("no more input")), "");
+        }) {}
+  ~LateCancel() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+// The ranks wait for a rank, or for newcomers. The newcomer that is there waits for the next
+// accept().
+TEST_F(Growing, CancelEndsAccept) {
+  for (const char* provider : {"tcp", "mem"}) {
+    for (const bool is_late : {true, false}) {
+      SCOPED_TRACE(provider);
+      provider_ = provider;
+      begin(4);
+      std::barrier meeting(4);
+      run(
+          [&](Communicator& world) {
+            meeting.arrive_and_wait();
+            std::optional<LateCancel> other;
+            if (world.rank() == 1) other.emplace(world, milliseconds(50));
+            // Rank 3 calls once the others have returned.
+            if (is_late && world.rank() == 3) meeting.arrive_and_wait();
+            const std::uint32_t least = is_late ? 1 : 2;
+            EXPECT_EQ(message_of(world.accept(least, milliseconds(600'000))),
+                      "accept(): " + kCancelled);
+            if (is_late && world.rank() != 3) meeting.arrive_and_wait();
+            EXPECT_EQ(message_of(world.barrier()), "barrier failed: " + kCancelled);
+            EXPECT_EQ(message_of(world.accept(1)), "accept(): " + kCancelled);
+            EXPECT_EQ(world.cause().detector, 1U);
+            auto rest = or_throw(world.rejoin());
+            other.reset();
+            expect_sum(rest, 4);
+            auto grown = or_throw(rest.accept(1));
+            expect_sum(grown, 5);
+          },
+          1, [](Communicator& grown) { expect_sum(grown, 5); });
+    }
+  }
+}
+
+TEST_F(Growing, CancelByAFlagEndsAccept) {
+  begin(3);
+  run(
+      [&](Communicator& world) {
+        std::atomic<std::sig_atomic_t> flag = 0;
+        ASSERT_EQ(message_of(world.cancel_on(&flag, "signal 15")), "");
+        ASSERT_EQ(message_of(world.barrier()), "");
+        std::optional<std::thread> other;
+        if (world.rank() == 2) {
+          other.emplace([&flag] {
+            std::this_thread::sleep_for(milliseconds(50));
+            flag = 1;  // as a signal handler does
+          });
+        }
+        EXPECT_EQ(message_of(world.accept(1, milliseconds(600'000))),
+                  "accept(): cancelled by rank 2: signal 15");
+        if (other) other->join();
+      },
+      0, {});
+}
+
+// The rank that cancels leaves, or rejoins, before the others have heard of it.
+TEST_F(Growing, CancelAndLeaveEndsAccept) {
+  for (const bool rejoins : {false, true}) {
+    begin(3);
+    run(
+        [&](Communicator& world) {
+          ASSERT_EQ(message_of(world.barrier()), "");
+          if (world.rank() == 1) {
+            std::this_thread::sleep_for(milliseconds(50));
+            EXPECT_EQ(message_of(world.cancel("no more input")), "");
+          } else {
+            EXPECT_EQ(message_of(world.accept(1, milliseconds(600'000))),
+                      "accept(): " + kCancelled);
+          }
+          if (!rejoins) return;
+          auto rest = or_throw(world.rejoin());
+          expect_sum(rest, 3);
+        },
+        0, {});
+  }
+}
+
+// A cancel at any moment: either all ranks have the larger communicator, or none has, all have the
+// same line, and the newcomer is taken after rejoin().
+TEST_F(Growing, CancelWhileNewcomersConnect) {
+  int grown_rounds = 0;
+  for (int round = 0; round < 24; ++round) {
+    provider_ = round % 2 == 0 ? "tcp" : "mem";
+    begin(3);
+    std::array<std::string, 3> lines;
+    std::barrier meeting(3);
+    run(
+        [&](Communicator& world) {
+          meeting.arrive_and_wait();
+          std::optional<LateCancel> other;
+          if (world.rank() == 1) other.emplace(world, milliseconds(round / 2));
+          auto grown = world.accept(1, milliseconds(20'000));
+          lines[world.rank()] = message_of(grown);
+          other.reset();
+          meeting.arrive_and_wait();
+          EXPECT_EQ(lines[world.rank()], lines[0]);
+          EXPECT_PRED2(contains, message_of(world.barrier()), kCancelled);
+          if (grown) return expect_sum(*grown, 4);
+          EXPECT_EQ(lines[0], "accept(): " + kCancelled);
+          auto rest = or_throw(world.rejoin());
+          auto later = or_throw(rest.accept(1));
+          expect_sum(later, 4);
+        },
+        1, [](Communicator& grown) { expect_sum(grown, 4); });
+    grown_rounds += lines[0].empty() ? 1 : 0;
+  }
+  RecordProperty("grown_rounds", grown_rounds);
+}
+
+// rejoin() is the call after a cancel, which does not end it.
+TEST_F(Growing, CancelDoesNotEndRejoin) {
+  begin(3);
+  run(
+      [](Communicator& world) {
+        if (world.rank() == 1) {
+          EXPECT_EQ(message_of(world.cancel("no more input")), "");
+          std::this_thread::sleep_for(milliseconds(100));
+          EXPECT_EQ(message_of(world.cancel("again")), "");
+        }
+        EXPECT_EQ(message_of(world.barrier()), "barrier failed: " + kCancelled);
+        auto rest = or_throw(world.rejoin());
+        expect_sum(rest, 3);
+      },
+      0, {});
+}
+
 // In C.
 TEST_F(Growing, FromC) {
   secret_ = {};
@@ -251,7 +468,12 @@ TEST_F(Growing, FromC) {
     espalier_comm* grown = nullptr;
     EXPECT_EQ(espalier_accept(comm, 1, 20'000, &grown), ESPALIER_OK) << espalier_error();
     EXPECT_EQ(espalier_size(grown), 3U);
-    EXPECT_EQ(espalier_leave(grown), ESPALIER_OK);
+    EXPECT_EQ(espalier_cancel(grown, "no more input"), ESPALIER_OK);
+    espalier_comm* none = nullptr;
+    EXPECT_EQ(espalier_accept(grown, 1, 20'000, &none), ESPALIER_CANCELLED);
+    EXPECT_PRED2(contains, espalier_error(), "accept(): cancelled by rank ");
+    EXPECT_EQ(none, nullptr);
+    EXPECT_EQ(espalier_leave(grown), ESPALIER_CANCELLED);
     EXPECT_EQ(espalier_leave(comm), ESPALIER_OK);
   };
   EXPECT_EQ(espalier_accept(nullptr, 1, 0, nullptr), ESPALIER_BAD_ARGUMENT);
@@ -272,7 +494,8 @@ TEST_F(Growing, FromC) {
       espalier_comm* comm = nullptr;
       ASSERT_EQ(espalier_join(&options, &comm), ESPALIER_OK) << espalier_error();
       if (rank < 2) return grow(comm);
-      EXPECT_EQ(espalier_leave(comm), ESPALIER_OK);
+      EXPECT_EQ(espalier_barrier(comm), ESPALIER_CANCELLED) << espalier_error();
+      EXPECT_EQ(espalier_leave(comm), ESPALIER_CANCELLED) << espalier_error();
     });
   }
   for (std::thread& thread : threads) thread.join();

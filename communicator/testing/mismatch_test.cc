@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <latch>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -88,6 +91,53 @@ TEST(Mismatch, NamesBothCallsOnAllRanks) {
   for (std::thread& job : jobs) job.join();
 }
 
+// With a deadline of 1200 s: no rank waits for a quarter of it. Rank 3 computes until the others
+// have the cause, and its call never begins.
+TEST(Mismatch, EndsOnceAllRanksKnow) {
+  const std::vector<std::uint64_t> counts = {1, 2, 3, 4}, others = {1, 2, 5, 4};
+  const auto gathered = [](Vector& data, const std::vector<std::uint64_t>& parts) {
+    return Call{.collective = Collective::kAllgather,
+                .send = data.data(),
+                .receive = data.data() + 100,
+                .counts = parts,
+                .op = {.type = Type::kI64}};
+  };
+  const auto throws = [](void*, const void*, const void*, std::uint64_t, void*) {
+    throw std::runtime_error("division by zero");
+  };
+  const Operator custom{.op = Op::kCustom, .type = Type::kI64, .custom_id = 1, .custom = throws};
+  const std::pair<std::function<Call(Vector&, std::uint32_t)>, std::string> cases[] = {
+      {[](Vector& data, std::uint32_t rank) { return sum_of_elements(data, rank == 1 ? 7 : 9); },
+       "; count: "},
+      {[&](Vector& data, std::uint32_t rank) {
+         return gathered(data, rank == 1 ? others : counts);
+       },
+       "count of rank 2: "},
+      {[&](Vector& data, std::uint32_t) {
+         return Call{.collective = Collective::kAllreduce,
+                     .send = data.data(),
+                     .receive = data.data(),
+                     .count = 9,
+                     .op = custom};
+       },
+       " threw an exception: division by zero"},
+  };
+  for (const auto& [call, expected] : cases) {
+    const auto start = std::chrono::steady_clock::now();
+    std::latch known(3);
+    on_all(
+        4,
+        [&, &call = call, &expected = expected](Communicator& world) {
+          Vector data(1000, 1);
+          if (world.rank() == 3) known.wait();
+          EXPECT_PRED2(contains, message_of(world.run(call(data, world.rank()))), expected);
+          if (world.rank() != 3) known.count_down();
+        },
+        with_deadline(std::chrono::seconds(1200)));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(250));
+  }
+}
+
 // Not all of the 7 ranks have links to both ends of the mismatch, and only some links exist at both
 // ends.
 TEST(Mismatch, NamesBothCallsOnRanksWithoutALinkToThem) {
@@ -98,6 +148,40 @@ TEST(Mismatch, NamesBothCallsOnRanksWithoutALinkToThem) {
   };
   expect_both(lines_of_mismatch(7, 5, gather(0), gather(5)), " called gather of 10 i64, root 0",
               "rank 5 called gather of 10 i64, root 5");
+}
+
+// A function that runs several collectives is named, and not one of these.
+TEST(Mismatch, NamesTheFunctionThatWasCalled) {
+  on_all(
+      4,
+      [](Communicator& world) {
+        std::uint32_t one = 1;
+        const std::uint32_t rank = world.rank();
+        const std::string line = rank == 1   ? message_of(world.split(0))
+                                 : rank == 2 ? message_of(world.neighbor_counts({}))
+                                             : message_of(world.allreduce(one, Op::kSum));
+        const std::string name = rank == 1 ? "split" : rank == 2 ? "neighbor_counts" : "allreduce";
+        EXPECT_TRUE(line.starts_with(name + " failed: mismatch, ")) << line;
+        const Cause cause = world.cause();
+        const auto called = [&](std::uint32_t by) {
+          return by == 1 ? "split" : by == 2 ? "neighbor_counts" : "allreduce of 1 u32, sum";
+        };
+        for (const std::uint32_t by : {cause.detector, cause.peer, rank}) {
+          EXPECT_PRED2(contains, line, "rank " + std::to_string(by) + " called " + called(by));
+        }
+        EXPECT_PRED2(contains, line, "; collective: ");
+        EXPECT_FALSE(contains(line, "allgather")) << line;
+      },
+      with_short_deadline);
+  // A rank that ends the communicator in place of the collective.
+  on_all(
+      2,
+      [](Communicator& world) {
+        const bool leaves = world.rank() == 1;
+        const std::string line = message_of(leaves ? world.leave() : world.barrier());
+        EXPECT_TRUE(line.starts_with(leaves ? "leave failed: " : "barrier failed: ")) << line;
+      },
+      with_short_deadline);
 }
 
 TEST(Mismatch, OfCountsSaysSo) {

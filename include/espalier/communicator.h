@@ -58,6 +58,7 @@
 namespace espalier {
 
 namespace communicator {
+enum class Caller : std::uint8_t;
 class Channel;
 class Operation;
 class OwnCounts;
@@ -523,8 +524,9 @@ class Communicator {
   [[nodiscard]] Result<std::optional<Communicator>> split(std::int64_t color, std::int64_t key = 0);
 
   // After a failure: a communicator of the processes of the job that are still there, in the order
-  // of their ranks. Every survivor must call it, on the communicator that join() returned. Errors:
-  // a launcher that cannot count survivors; a deadline.
+  // of their ranks. Every survivor must call it, on the communicator that join() returned. A cancel
+  // of this communicator does not end it: the bootstrap's deadline does. Errors: a launcher that
+  // cannot count survivors; a deadline.
   [[nodiscard]] Result<Communicator> rejoin();
 
   // Takes processes into the job that have joined through its job file (bootstrap::Options): all
@@ -535,9 +537,10 @@ class Communicator {
   // `time`: how long to wait for newcomers, once all ranks have called. `least` 0: newcomers are
   // welcome and not needed.
   // Errors, the same on all ranks, with nothing changed: too few newcomers; a rank that ended, or
-  // did not call it within the bootstrap's deadline; a process that cannot connect; a launcher or a
-  // membership without this service. After a failure: rejoin() comes first. Not at the same time as
-  // split() of any communicator of the job in another thread.
+  // did not call it within the bootstrap's deadline; a process that cannot connect; a cancel of
+  // this communicator, unless all have the larger one already; a launcher or a membership without
+  // this service. After a failure: rejoin() comes first. Not at the same time as split() of any
+  // communicator of the job in another thread.
   [[nodiscard]] Result<Communicator> accept(
       std::uint32_t least = 1, std::chrono::milliseconds time = std::chrono::seconds(60));
 
@@ -561,7 +564,8 @@ class Communicator {
   [[nodiscard]] Cause cause() const;
 
  private:
-  [[nodiscard]] static Result<Communicator> of_job(std::shared_ptr<communicator::Channel> channel);
+  [[nodiscard]] static Result<Communicator> of_job(std::shared_ptr<communicator::Channel> channel,
+                                                   communicator::Caller caller);
   friend class communicator::JobPart;
   friend Result<Communicator> join(const JoinOptions& options);
   friend class communicator::OwnCounts;

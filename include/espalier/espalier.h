@@ -282,7 +282,7 @@ int espalier_cancel_on(espalier_comm* comm, const volatile sig_atomic_t* flag, c
 // may be left. `time_ms`: how long to wait for newcomers, once all ranks have called. `least` 0:
 // newcomers are welcome and not needed. Errors: ESPALIER_BACK_END, the same on all ranks, with
 // nothing changed: too few newcomers; a rank that ended, or did not call it; a process that cannot
-// connect; a launcher without this service.
+// connect; a launcher without this service. ESPALIER_CANCELLED: `comm` was cancelled.
 int espalier_accept(espalier_comm* comm, uint32_t least, uint64_t time_ms, espalier_comm** grown);
 
 // Why a communicator failed: the same on all survivors.

@@ -2,6 +2,7 @@
 //
 // grow-member once NEWCOMERS KILLED VICTIM DELAY [JOIN]    one accept(), and a kill meanwhile
 // grow-member rounds STOP [JOIN]                      a kill, rejoin() and accept() again and again
+// grow-member restarts STOP SIZE             the same, with kills at any moment; SIZE: of the job
 //
 // NEWCOMERS: so many come. KILLED: none, member or newcomer. VICTIM: this process is killed DELAY
 // us after it begins accept(), or as a newcomer its join(): a rank, or - for not this one. STOP:
@@ -191,6 +192,42 @@ void run_rounds(const std::vector<std::string>& words) {
   finish(world);
 }
 
+// Rejoins and accepts until the communicator is whole again. Processes may die meanwhile.
+Communicator become_whole(Communicator world, std::uint32_t size) {
+  bool has_failed = true;
+  while (has_failed || world.size() < size) {
+    if (has_failed) {
+      auto rest = world.rejoin();
+      if (!rest) end_by_error("rejoin: " + rest.error().message);
+      world = *std::move(rest);
+    }
+    if (world.size() < size) {
+      auto grown = world.accept(size - world.size(), std::chrono::seconds(60));
+      if (grown) world = *std::move(grown);
+    }
+    has_failed = !count_ranks(world);
+  }
+  return world;
+}
+
+void run_restarts(const std::vector<std::string>& words) {
+  const std::uint32_t size = number(words[2]);
+  Communicator world = join_or_end(options_of(""));
+  std::printf("process %d\n", static_cast<int>(getpid()));
+  std::fflush(stdout);
+  while (true) {
+    std::array<std::uint32_t, 1> stops = {
+        world.rank() == 0 && std::filesystem::exists(words[1]) ? 1U : 0U};
+    if (!world.allreduce(stops, Op::kMax)) {
+      world = become_whole(std::move(world), size);
+      say("whole");
+    } else if (stops[0] != 0) {
+      return finish(world);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -198,6 +235,8 @@ int main(int argc, char** argv) {
   const bool is_newcomer = std::getenv("ESPALIER_JOIN") != nullptr;
   if (words.size() >= 5 && words[0] == "once") {
     is_newcomer ? run_newcomer(words) : run_once(words);
+  } else if (words.size() == 3 && words[0] == "restarts") {
+    run_restarts(words);
   } else if (words.size() >= 2 && words[0] == "rounds") {
     run_rounds(words);
   } else {

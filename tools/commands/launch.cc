@@ -165,12 +165,16 @@ void add_launch(Command app) {
   Option address = command.text(
       "--address", words.job.address,
       "IP or name of this host at which all hosts reach it; default: all its addresses are "
-      "tried, first the one from which ssh reached them; 127.0.0.1 without hosts");
+      "tried, first the one from which ssh reached them; 127.0.0.1 without hosts and --job-file");
   command.text("--interface", words.job.interfaces,
                "Interfaces and subnets that the job uses on all hosts, or not: "
                "eth0,10.0.0.0/8,!docker0; sets ESPALIER_INTERFACE");
   command.text("--port-range", words.job.ports,
                "Ports of the rendezvous and of the ranks, e.g. 40000-40100; sets ESPALIER_PORTS");
+  Option restarts = command.number(
+      "--max-restarts", words.job.max_restarts, 0, 1000,
+      "Failed processes that are started again while others run; each joins the job once its ranks "
+      "call accept()");
   Option job_file =
       command.text("--job-file", words.job.job_file,
                    "FILE of mode 0600 through which processes join the job while it runs; removed "
@@ -180,7 +184,8 @@ void add_launch(Command app) {
             "FILE of --job-file, or of ESPALIER_JOB_FILE: the N processes join that job, once its "
             "ranks call accept()")
       .excludes(job_file)
-      .excludes(address);
+      .excludes(address)
+      .excludes(restarts);
   command.texts("--env", words.variables,
                 "NAME=VALUE, or NAME for its value here: a variable for all processes; may be "
                 "repeated");
@@ -190,8 +195,10 @@ void add_launch(Command app) {
       "--grace", words.grace_s, 0, 86400,
       "How long processes may go on after INT, TERM, HUP or QUIT before they are killed, "
       "s");
-  command.flag("--kill-on-failure", words.job.kill_on_failure,
-               "The first failed process ends all others; by default they go on");
+  command
+      .flag("--kill-on-failure", words.job.kill_on_failure,
+            "The first failed process ends all others; by default they go on")
+      .excludes(restarts);
   command.flag("--verbose", words.job.verbose, "Print each host's ranks");
   command.rest(words.job.arguments);
   command.set_footer(kLaunchExamples);

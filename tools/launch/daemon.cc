@@ -103,8 +103,10 @@ class Daemon {
   void handle(const Fields& message);
   void prepare(const Fields& message);
   void start(const Fields& message);
-  bool fork_rank(std::uint32_t number);
-  [[noreturn]] void become(std::uint32_t number, int input, int output, int errors);
+  // `ticket`: a file with the ticket by which the process joins the job; negative: it is a rank.
+  bool fork_rank(std::uint32_t number, int ticket = -1);
+  void start_again(const Fields& message);
+  [[noreturn]] void become(std::uint32_t number, int ticket, const std::array<int, 3>& streams);
   void watch_children();
   void read_stream(Rank& rank, std::size_t stream);
   void flush(Rank& rank, std::size_t stream, bool whole);
@@ -127,6 +129,7 @@ class Daemon {
   Reader reader_;
   int signals_ = -1;
   int secret_ = -1;
+  int ticket_ = -1;  // of processes that are started again
   bool over_ = false;
   std::string outgoing_;       // what the launcher's pipe has not taken yet
   std::size_t unprinted_ = 0;  // bytes of output that the launcher has not printed
@@ -190,12 +193,25 @@ void Daemon::prepare(const Fields& message) {
   say({"ready"});
 }
 
-void Daemon::become(std::uint32_t number, int input, int output, int errors) {
-  if (size_ != kNewcomers) setenv("ESPALIER_RANK", std::to_string(number).c_str(), 1);
-  dup2(input, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(errors, STDERR_FILENO);
-  fcntl(secret_, F_SETFD, 0);
+// The environment of a process that joins the job by the ticket in this file.
+void join_by(int ticket) {
+  for (const char* name : {"ESPALIER_RANK", "ESPALIER_SIZE", "ESPALIER_ADDRESS", "ESPALIER_SERVER",
+                           "ESPALIER_SECRET_FILE"}) {
+    unsetenv(name);
+  }
+  setenv("ESPALIER_JOIN", ("/proc/self/fd/" + std::to_string(ticket)).c_str(), 1);
+}
+
+void Daemon::become(std::uint32_t number, int ticket, const std::array<int, 3>& streams) {
+  if (ticket >= 0) {
+    join_by(ticket);
+  } else if (size_ != kNewcomers) {
+    setenv("ESPALIER_RANK", std::to_string(number).c_str(), 1);
+  }
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    dup2(streams[static_cast<std::size_t>(stream)], stream);
+  }
+  fcntl(ticket >= 0 ? ticket : secret_, F_SETFD, 0);
   setrlimit(RLIMIT_NOFILE, &files_before_);
   // A signal that came since the fork is pending, and is delivered now.
   reset_signals(ignored_);
@@ -209,7 +225,7 @@ void Daemon::become(std::uint32_t number, int input, int output, int errors) {
   _exit(127);
 }
 
-bool Daemon::fork_rank(std::uint32_t number) {
+bool Daemon::fork_rank(std::uint32_t number, int ticket) {
   int pipes[3][2];
   for (auto& ends : pipes) {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -218,13 +234,13 @@ bool Daemon::fork_rank(std::uint32_t number) {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &own);
   const pid_t child = keeper_.fork_group();
-  if (child == 0) become(number, pipes[0][0], pipes[1][1], pipes[2][1]);
+  if (child == 0) become(number, ticket, {pipes[0][0], pipes[1][1], pipes[2][1]});
   sigprocmask(SIG_SETMASK, &own, nullptr);
   if (child < 0) return false;
   close(pipes[0][0]);
   close(pipes[1][1]);
   close(pipes[2][1]);
-  if (number == 0) {
+  if (number == 0 && ticket < 0) {
     input_ = pipes[0][1];
   } else {  // only rank 0 has the launcher's input; the others read its end
     close(pipes[0][1]);
@@ -244,11 +260,7 @@ void Daemon::start(const Fields& message) {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) unsetenv(name);
   const std::string secret = "/proc/self/fd/" + std::to_string(secret_);
   if (size_ == kNewcomers) {
-    for (const char* name : {"ESPALIER_RANK", "ESPALIER_SIZE", "ESPALIER_ADDRESS",
-                             "ESPALIER_SERVER", "ESPALIER_SECRET_FILE"}) {
-      unsetenv(name);
-    }
-    setenv("ESPALIER_JOIN", secret.c_str(), 1);
+    join_by(secret_);
   } else {
     unsetenv("ESPALIER_JOIN");
     setenv("ESPALIER_SIZE", size_.c_str(), 1);
@@ -264,11 +276,27 @@ void Daemon::start(const Fields& message) {
   }
 }
 
+// The process before is kept: others of its group may live.
+void Daemon::start_again(const Fields& message) {
+  const auto number = read_number(message[1]);
+  if (!number || std::find(numbers_.begin(), numbers_.end(), *number) == numbers_.end()) {
+    return refuse("a wrong message");
+  }
+  if (ticket_ < 0) ticket_ = make_secret(message[2] + "\n");
+  if (ticket_ >= 0 && fork_rank(static_cast<std::uint32_t>(*number), ticket_)) return;
+  const std::string text = std::string("cannot be started again: ") + system_error_text(errno);
+  say({"output", message[1], "2", text + "\n"});
+  unprinted_ += text.size() + 1;
+  say({"end", message[1], "127"});
+}
+
 void Daemon::handle(const Fields& message) {
   if (message[0] == "job") {
     prepare(message);
   } else if (message[0] == "go") {
     start(message);
+  } else if (message[0] == "again" && message.size() == 3 && !ranks_.empty()) {
+    start_again(message);
   } else if (message[0] == "signal" && message.size() == 2) {
     for (const Rank& rank : ranks_) kill(-rank.process, std::atoi(message[1].c_str()));
   } else if (message[0] == "input" && message.size() == 2) {

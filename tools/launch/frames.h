@@ -10,8 +10,10 @@
 //   input BYTES (none: end of input)        taken
 //   printed BYTES                           end RANK STATUS (negative: a signal)
 //   closed STREAM
+//   again RANK TICKET
 // `output` may hold a part of a line. `printed` says how much of it the launcher has printed, and
-// `closed` that the reader of a stream is gone. IGNORED: signals that the ranks ignore.
+// `closed` that the reader of a stream is gone. `again` starts a process in place of a rank that
+// has ended: it joins the job by the ticket. IGNORED: signals that the ranks ignore.
 // CALLER is the launcher's IP as ssh reports it, or empty. NETWORK is the number of the network in
 // which the addresses are the launcher's (network::network_id()); 0: the ranks take all addresses
 // as they are. A closed pipe ends the other side.

@@ -70,7 +70,10 @@ class Job {
   [[nodiscard]] bool may_read_input() const;
   void say(const std::string& line);
   void take_input();
-  [[nodiscard]] bool take_end(const Connection& connection, const RankEnd& end);
+  [[nodiscard]] bool take_end(Connection& connection, const RankEnd& end);
+  // Starts a process in place of a rank that failed. False: the job goes on without it.
+  [[nodiscard]] bool start_again(Connection& connection, std::uint32_t rank,
+                                 const std::string& how);
   [[nodiscard]] bool take_output(Connection& connection, const Fields& message);
   void fail_with(const std::string& line, int status);
   void end_all(int signal_number);
@@ -92,6 +95,7 @@ class Job {
   std::uint64_t give_up_ns_ = kNever;  // when a host that does not answer is given up
   bool takes_input_ = false;
   std::uint32_t living_ = 0;
+  std::uint32_t restarts_ = 0;
   int status_ = 0;
 };
 
@@ -136,7 +140,7 @@ void Job::end_all(int signal_number) {
 }
 
 // False: the rank is not one of the host, or has ended before.
-bool Job::take_end(const Connection& connection, const RankEnd& end) {
+bool Job::take_end(Connection& connection, const RankEnd& end) {
   const auto [rank, status] = end;
   const Host& host = connection.host;
   if (rank < host.first || rank - host.first >= host.count || ended_[rank]) return false;
@@ -146,9 +150,24 @@ bool Job::take_end(const Connection& connection, const RankEnd& end) {
   if (status == 0) return true;
   const std::string place = connection.host.name.empty() ? "" : " on host " + connection.host.name;
   const bool is_signal = status < 0;
-  fail_with("rank " + std::to_string(rank) + place + " ended with " +
-                (is_signal ? "signal " : "status ") + std::to_string(is_signal ? -status : status),
-            is_signal ? 128 - status : status);
+  const std::string how = "rank " + std::to_string(rank) + place + " ended with " +
+                          (is_signal ? "signal " : "status ") +
+                          std::to_string(is_signal ? -status : status);
+  if (start_again(connection, rank, how)) return true;
+  fail_with(how, is_signal ? 128 - status : status);
+  return true;
+}
+
+// Without another process, no rank is left that could accept it.
+bool Job::start_again(Connection& connection, std::uint32_t rank, const std::string& how) {
+  if (restarts_ == options_.max_restarts || living_ == 0 || interrupted_by_ != 0) return false;
+  ++restarts_;
+  ++living_;
+  ended_[rank] = false;
+  say(how + "; it is started again, " + std::to_string(restarts_) + " of " +
+      std::to_string(options_.max_restarts));
+  const auto host = static_cast<std::size_t>(&connection - connections_.data());
+  connection.send({"again", std::to_string(rank), rendezvous_.ticket_for(callers(), host)});
   return true;
 }
 
@@ -358,7 +377,8 @@ Result<void> Job::await(Connection::State state) {
 // Every process can end without the others losing the rendezvous, since this process serves it.
 Result<void> Job::serve_rendezvous() {
   // As many newcomers find room as there are ranks.
-  const std::uint64_t processes = (options_.job_file.empty() ? 1 : 2) * options_.ranks;
+  const std::uint64_t processes =
+      (options_.job_file.empty() ? 1 : 2) * std::uint64_t{options_.ranks} + options_.max_restarts;
   ESPALIER_TRY(allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + processes,
                                 "the connections of " + counted(options_.ranks, "rank")));
   const bool is_one_host =

@@ -24,6 +24,7 @@ struct JobOptions {
   std::vector<std::string> arguments;  // the program and its arguments
   std::uint32_t deadline_ms = 30'000;  // for each host's answer before the start
   std::uint32_t grace_ms = 30'000;     // after the first signal that ends the job
+  std::uint32_t max_restarts = 0;      // failed processes that are started again, as newcomers
   bool kill_on_failure = false;        // the first failure ends all other processes
   bool verbose = false;
 };

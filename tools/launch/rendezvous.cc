@@ -22,8 +22,9 @@ Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
     return bootstrap::Server::start(network::join(host, 0), options.ranks, secret_, nullptr,
                                     listens);
   };
+  const bool is_local = is_one_host && options.job_file.empty();
   const std::string host = !options.address.empty() ? options.address
-                           : is_one_host            ? "127.0.0.1"
+                           : is_local               ? "127.0.0.1"
                                                     : "::";
   auto server = serve_at(host);
   if (!server && host == "::") server = serve_at("0.0.0.0");  // IPv6 is off
@@ -49,11 +50,13 @@ Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
   return {};
 }
 
+std::string Rendezvous::ticket_for(const Callers& callers, std::size_t host) const {
+  return bootstrap::job_ticket(
+      {.address = named_, .candidates = candidates_for(callers, host), .secret = secret_});
+}
+
 Result<void> Rendezvous::write_job_file(const std::string& path, const Callers& callers) {
-  std::string ticket =
-      bootstrap::job_ticket({.address = named_,
-                             .candidates = candidates_for(callers, callers.size() - 1),
-                             .secret = secret_});
+  std::string ticket = ticket_for(callers, callers.size() - 1);
   ESPALIER_TRY_TO(job_file_, bootstrap::write_job_file(path, ticket));
   ticket_ = std::move(ticket);
   return {};

@@ -21,8 +21,9 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
   ~Rendezvous() { remove_job_file(); }
-  // `is_one_host`: all ranks are on this host. `secret`: the bytes that the ranks read. Errors: an
-  // address, interface or range of ports that cannot be used.
+  // `is_one_host`: all ranks are on this host. Without a job file, no other host then reaches the
+  // server. `secret`: the bytes that the ranks read. Errors: an address, interface or range of
+  // ports that cannot be used.
   [[nodiscard]] Result<void> start(const JobOptions& options, bool is_one_host,
                                    const std::string& secret);
   [[nodiscard]] bool has_started() const { return server_ != nullptr; }
@@ -33,6 +34,8 @@ class Rendezvous {
   // is, 0 for a name; then HOST:PORT of each address, in the order in which they are tried.
   [[nodiscard]] Fields addresses_for(const Callers& callers, std::size_t host) const;
 
+  // Returns the ticket by which a process on host `host` joins the job while it runs.
+  [[nodiscard]] std::string ticket_for(const Callers& callers, std::size_t host) const;
   // Newcomers reach the server as the last host does.
   [[nodiscard]] Result<void> write_job_file(const std::string& path, const Callers& callers);
   void remove_job_file();

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,6 +83,9 @@ struct Accepted {
   std::uint32_t generation = 0;  // above all those before
 };
 
+// Says by one line why a process ends accept(); empty: it goes on.
+using EndOfAccept = std::function<std::string()>;
+
 // One process's membership in a job. Used by one thread at a time.
 class Bootstrap {
  public:
@@ -115,7 +119,7 @@ class Bootstrap {
   // Errors: a launcher without this service (PMIx, PMI-1, file); a deadline.
   [[nodiscard]] virtual Result<Survivors> rejoin() = 0;
 
-  // Takes newcomers into the job. These three have defaults: such a membership has no newcomers.
+  // Takes newcomers into the job. These four have defaults: such a membership has no newcomers.
   // Whether this process has joined through a job file, and complete() has not accepted it yet.
   [[nodiscard]] virtual bool is_newcomer() const { return false; }
   // Agrees with the other members on the newcomers: all that wait, once there are `least`. Every
@@ -132,6 +136,11 @@ class Bootstrap {
   // With generation 0 and a failure: this process will not call accept(), whose next call, or the
   // one that waits, fails on all with the failure.
   [[nodiscard]] virtual Result<void> complete(const Accepted& accepted, const std::string& failure);
+  // Sets what accept() asks at least every 20 ms while it waits, and so does each call after it up
+  // to complete(). Once the answer is a line, both functions fail on all members with this line,
+  // unless complete() has succeeded on one; newcomers may call accept() again. Null: nothing is
+  // asked. The default does nothing: accept() then ends by its times.
+  virtual void end_accept_by(EndOfAccept end);
 };
 
 // Joins the job. Errors, one line each: a variable that is missing, malformed or contradicts

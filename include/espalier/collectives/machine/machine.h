@@ -63,8 +63,8 @@ struct MachineConfig {
   // Whether the node has all links that pass its causes on. Called with `context` after a failure,
   // if `nodes` is set.
   bool (*is_linked)(void* context) = nullptr;
-  // Set: the number of nodes. The cause kCancelled is then final as soon as all of them know it, in
-  // place of a quarter of the deadline later. All machines of a cluster must have it, or none.
+  // Set: the number of nodes. A cause is then final as soon as all of them know it, in place of a
+  // quarter of the deadline later. All machines of a cluster must have it, or none.
   std::uint32_t nodes = 0;
   void* context = nullptr;
 #endif

@@ -135,11 +135,10 @@ class FailureDetector {
   void take_informed(std::uint32_t link, const Control& control);
   // Tells the cause on the links that were added since, and counts this node.
   void tell_new_links();
-  // Whether all nodes know the cause kCancelled, and all links have this node's word for it. The
-  // cause is final then: a node that began a smaller one would never have taken kCancelled.
+  // Whether all nodes know the cause, and all links have this node's word for it. The cause is
+  // final then: a node that began a smaller one would never have taken this one.
   [[nodiscard]] bool is_known_to_all() const {
-    return cause_.status == Status::kCancelled && counts_itself_ && informed_ >= nodes_ &&
-           causes_.empty();
+    return nodes_ != 0 && counts_itself_ && informed_ >= nodes_ && causes_.empty();
   }
   [[nodiscard]] std::uint32_t quiet_units() const;
   void take_quiet_units(std::uint32_t units);
