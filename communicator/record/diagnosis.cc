@@ -17,6 +17,9 @@ namespace {
 
 constexpr double kLongS = 1;    // a shorter wait says nothing
 constexpr double kSilentS = 3;  // heartbeats come ten times a second
+// A board that others wait for is asked twice a second. Its last answer counts for the first time;
+// after the second one the board is silent.
+constexpr double kBoardKnownS = 0.9, kBoardSilentS = 2;
 
 using Ranks = std::vector<std::uint32_t>;
 
@@ -37,9 +40,23 @@ Suspect make(Suspicion kind, Ranks ranks, std::string text) {
   return {.kind = kind, .ranks = std::move(ranks), .text = std::move(text)};
 }
 
+std::string name_of(const JobView& job, std::uint32_t rank) {
+  return ranks_text({rank}, job.schedule_ranks);
+}
+
 std::string process_text(const RankView& rank) {
-  return "rank " + std::to_string(rank.view.process.rank) + " (process " +
-         std::to_string(rank.view.process.pid) + " on " + rank.view.process.host + ")";
+  const Process& process = rank.view.process;
+  const std::string board =
+      process.board[0] == 0 ? "" : std::string("board ") + process.board + ", gateway: ";
+  return ranks_text({process.rank}, process.schedule_ranks) + " (" + board + "process " +
+         std::to_string(process.pid) + " on " + process.host + ")";
+}
+
+std::string silent_text(const RankView& rank) {
+  return process_text(rank) +
+         (rank.view.process.board[0] == 0 ? " does not run: no sign for "
+                                          : " gives no sign, for ") +
+         duration_text(rank.quiet_s);
 }
 
 void find_missing(const JobView& job, Diagnosis& found) {
@@ -56,8 +73,10 @@ void find_missing(const JobView& job, Diagnosis& found) {
     if (job.find(rank) == nullptr) missing.push_back(rank);
   }
   if (missing.empty()) return;
-  const std::string text = ranks_text(missing) + " never started: " + ranks_text(waiting) +
-                           (waiting.size() == 1 ? " waits" : " wait") + " in join(), for " +
+  const std::string text = ranks_text(missing, job.schedule_ranks) +
+                           " never started: " + ranks_text(waiting, job.schedule_ranks) +
+                           (waiting.size() == 1 ? " waits" : " wait") +
+                           (job.schedule_ranks == 0 ? " in join(), for " : " for links, for ") +
                            duration_text(longest);
   found.suspects.push_back(make(Suspicion::kNeverStarted, missing, text));
 }
@@ -67,7 +86,11 @@ void find_silent(const JobView& job, Diagnosis& found) {
     const Ranks self = {rank.view.process.rank};
     const std::string quiet = duration_text(rank.quiet_s);
     const bool is_silent = rank.quiet_s >= kSilentS;
-    if (job.has_ended) {
+    const Process& process = rank.view.process;
+    if (process.state == ProcessState::kJoined && process.text[0] != 0) {  // a node's own reason
+      found.suspects.push_back(
+          make(Suspicion::kFailed, self, process_text(rank) + " ended: " + process.text));
+    } else if (job.has_ended) {
       if (!is_silent || has_failed(rank) || rank.view.process.state == ProcessState::kJoinFailed) {
         continue;
       }
@@ -76,15 +99,15 @@ void find_silent(const JobView& job, Diagnosis& found) {
                                         " before the last sign of the others"));
     } else if (rank.life == Life::kEnded) {
       if (has_failed(rank)) continue;
-      found.suspects.push_back(
-          make(Suspicion::kEnded, self,
-               process_text(rank) + " has ended without leave(), " + quiet + " ago"));
+      found.suspects.push_back(make(Suspicion::kEnded, self,
+                                    process_text(rank) + " has ended" +
+                                        (job.schedule_ranks == 0 ? " without leave(), " : ", ") +
+                                        quiet + " ago"));
     } else if (rank.life == Life::kStopped) {
       found.suspects.push_back(
           make(Suspicion::kStopped, self, process_text(rank) + " is stopped, for " + quiet));
     } else if (is_silent && rank.view.process.state == ProcessState::kJoined) {
-      found.suspects.push_back(make(Suspicion::kStopped, self,
-                                    process_text(rank) + " does not run: no sign for " + quiet));
+      found.suspects.push_back(make(Suspicion::kStopped, self, silent_text(rank)));
     }
   }
 }
@@ -189,23 +212,23 @@ std::optional<Edge> edge_of(const RankView& rank, double min_s) {
 }
 
 std::string step_text(const Wait& wait) {
-  return "in step " + std::to_string(wait.step) + " of " + std::to_string(wait.steps);
+  return "in step " + std::to_string(wait.step) +
+         (wait.steps == 0 ? "" : " of " + std::to_string(wait.steps));
 }
 
-Suspect cut(const Edge& edge, const std::string& why) {
+Suspect cut(const JobView& job, const Edge& edge, const std::string& why) {
   const Wait& wait = *edge.part->wait;
   const std::string text =
       "the link between " +
-      ranks_text({std::min(edge.from, edge.to), std::max(edge.from, edge.to)}) + ": rank " +
-      std::to_string(edge.from) + " waits " + step_text(wait) + " of call " +
-      std::to_string(wait.call) +
-      (wait.is_sending != 0 ? " to send to rank " : " to receive from rank ") +
-      std::to_string(edge.to) + ", for " + duration_text(edge.for_s) + ", " + why;
+      ranks_text({std::min(edge.from, edge.to), std::max(edge.from, edge.to)}, job.schedule_ranks) +
+      ": " + name_of(job, edge.from) + " waits " + step_text(wait) + " of call " +
+      std::to_string(wait.call) + (wait.is_sending != 0 ? " to send to " : " to receive from ") +
+      name_of(job, edge.to) + ", for " + duration_text(edge.for_s) + ", " + why;
   return make(Suspicion::kCut, {edge.from, edge.to}, text);
 }
 
 // In a circle of waits, the rank in the earliest step has not got its message.
-Suspect cut_of_circle(const std::vector<Edge>& circle) {
+Suspect cut_of_circle(const JobView& job, const std::vector<Edge>& circle) {
   const auto earliest =
       std::min_element(circle.begin(), circle.end(), [](const Edge& a, const Edge& b) {
         const auto key = [](const Edge& edge) {
@@ -213,25 +236,25 @@ Suspect cut_of_circle(const std::vector<Edge>& circle) {
         };
         return key(a) < key(b);
       });
-  return cut(*earliest, "and rank " + std::to_string(earliest->to) +
-                            (circle.size() == 2 ? " waits for it" : " waits for others") +
-                            "; both live");
+  return cut(job, *earliest,
+             "and " + name_of(job, earliest->to) +
+                 (circle.size() == 2 ? " waits for it" : " waits for others") + "; both live");
 }
 
 // The rank at the end of a chain of waits: it waits for no other. Nothing: it may have come there
 // just now.
 std::optional<Suspect> end_of_chain(const JobView& job, const Edge& edge, const RankView* last) {
-  const std::string name = "rank " + std::to_string(edge.to);
+  const std::string name = name_of(job, edge.to);
   if (last == nullptr) {
-    return make(
-        Suspicion::kNoRecord, {edge.to},
-        name + " has no record: it has left or ended, or is on a host that was not asked; rank " +
-            std::to_string(edge.from) + " waits for it, for " + duration_text(edge.for_s));
+    return make(Suspicion::kNoRecord, {edge.to},
+                name +
+                    " has no record: it has left or ended, or is on a host that was not asked; " +
+                    name_of(job, edge.from) + " waits for it, for " + duration_text(edge.for_s));
   }
   const CommunicatorView* const part = find(*last, edge.part->id);
   if (part == nullptr) {
     return make(Suspicion::kNoRecord, {edge.to},
-                name + " has left the communicator; rank " + std::to_string(edge.from) +
+                name + " has left the communicator; " + name_of(job, edge.from) +
                     " waits for it in call " + std::to_string(edge.part->begun));
   }
   const double for_s = last->age(part->inside_ns != 0 ? part->inside_ns : part->changed_ns);
@@ -260,7 +283,11 @@ std::optional<Suspect> follow(const JobView& job, Edge edge) {
     const CommunicatorView* const part = next == nullptr ? nullptr : find(*next, edge.part->id);
     if (part == nullptr) return end_of_chain(job, edge, next);
     if (part->done >= edge.part->wait->call) {
-      return cut(edge, "and rank " + std::to_string(edge.to) + " has completed that call");
+      return cut(job, edge, "and " + name_of(job, edge.to) + " has completed that call");
+    }
+    if (next->view.process.board[0] != 0 && !job.has_ended && next->quiet_s >= kBoardKnownS) {
+      if (next->quiet_s < kBoardSilentS) return std::nullopt;
+      return make(Suspicion::kStopped, {edge.to}, silent_text(*next));
     }
     const auto onward = edge_of(*next, 0);
     if (!onward) return end_of_chain(job, edge, next);
@@ -270,7 +297,7 @@ std::optional<Suspect> follow(const JobView& job, Edge edge) {
       const bool is_long = std::all_of(seen, path.end(), [](const Edge& each) {
         return is_seen(*each.part->wait, kLongS) || each.part->failure;
       });
-      return is_long ? std::optional(cut_of_circle({seen, path.end()})) : std::nullopt;
+      return is_long ? std::optional(cut_of_circle(job, {seen, path.end()})) : std::nullopt;
     }
     edge = *onward;
     path.push_back(edge);
@@ -326,6 +353,13 @@ JobView without_past(JobView job) {
   return job;
 }
 
+// Returns the time from the last sign of a rank to a failure, s.
+double before(const RankView& rank, const Failure& failure) {
+  return std::max(0.0, static_cast<double>(
+                           static_cast<std::int64_t>(failure.at_wall - rank.view.heartbeat_wall)) /
+                           1e9);
+}
+
 // The failure that a rank noted first. Clocks of hosts may differ.
 void find_failure(const JobView& job, Diagnosis& found) {
   const Failure* first = nullptr;
@@ -336,15 +370,17 @@ void find_failure(const JobView& job, Diagnosis& found) {
       }
     }
     if (rank.view.process.state == ProcessState::kJoinFailed && found.cause.empty()) {
-      found.cause = "join() failed on rank " + std::to_string(rank.view.process.rank) + ": " +
-                    rank.view.process.text;
+      const std::string name = name_of(job, rank.view.process.rank);
+      found.cause =
+          (job.schedule_ranks == 0 ? "join() failed on " + name : name + " did not start") + ": " +
+          rank.view.process.text;
     }
   }
   if (first == nullptr) return;
   found.cause = first->text;
   if (found.cause.empty()) {  // no call was in progress
     found.cause = std::string(status_name(static_cast<Status>(first->status))) +
-                  ", noted first by rank " + std::to_string(first->detector_in_job);
+                  ", noted first by " + name_of(job, first->detector_in_job);
   }
   const Ranks both = first->detector_in_job == first->peer_in_job
                          ? Ranks{first->peer_in_job}
@@ -352,14 +388,28 @@ void find_failure(const JobView& job, Diagnosis& found) {
   const auto status = static_cast<Status>(first->status);
   if (status == Status::kDeadLink) {
     const RankView* const peer = job.find(first->peer_in_job);
-    const std::string name = "rank " + std::to_string(first->peer_in_job);
+    const std::string name = name_of(job, first->peer_in_job);
     if (peer == nullptr) {
       found.suspects.push_back(make(Suspicion::kNoRecord, {first->peer_in_job},
                                     name + " was found dead, and has no record"));
+    } else if (job.has_ended && !has_failed(*peer)) {
+      // A live one would have learned of the failure.
+      const bool is_known =
+          std::any_of(found.suspects.begin(), found.suspects.end(), [&](const Suspect& each) {
+            return each.ranks == Ranks{first->peer_in_job} &&
+                   (each.kind == Suspicion::kStopped || each.kind == Suspicion::kFailed);
+          });
+      const std::string text = process_text(*peer) + " was stopped, or ended, " +
+                               duration_text(before(*peer, *first)) +
+                               " before its link was found dead";
+      if (!is_known) {
+        found.suspects.insert(found.suspects.begin(),
+                              make(Suspicion::kStopped, {first->peer_in_job}, text));
+      }
     } else if (found.suspects.empty()) {
-      found.suspects.push_back(make(
-          Suspicion::kCut, both,
-          "the link between " + ranks_text(both) + " was found dead, although both ranks lived"));
+      found.suspects.push_back(make(Suspicion::kCut, both,
+                                    "the link between " + ranks_text(both, job.schedule_ranks) +
+                                        " was found dead, although both ranks lived"));
     }
     return;
   }
@@ -422,6 +472,7 @@ std::vector<JobView> jobs_of(std::vector<RankView> ranks) {
     JobView& job = jobs[name];
     job.name = name;
     job.size = std::max(job.size, process.size);
+    job.schedule_ranks = std::max(job.schedule_ranks, process.schedule_ranks);
     job.ranks.push_back(std::move(rank));
   }
   std::vector<JobView> all;
@@ -505,13 +556,19 @@ std::string duration_text(double seconds) {
   return text;
 }
 
-std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
+std::string ranks_text(const std::vector<std::uint32_t>& ranks, std::uint32_t schedule_ranks) {
   constexpr std::size_t kMaxShown = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const auto is_router = [&](std::uint32_t rank) {
+    return schedule_ranks != 0 && rank >= schedule_ranks;
+  };
+  const bool has_router = std::any_of(ranks.begin(), ranks.end(), is_router);
+  std::string text = has_router ? "" : ranks.size() == 1 ? "rank " : "ranks ";
   const std::size_t shown = std::min(ranks.size(), kMaxShown);
   for (std::size_t i = 0; i < shown; ++i) {
     const bool is_last = i + 1 == ranks.size();
-    text += (i == 0 ? "" : is_last ? " and " : ", ") + std::to_string(ranks[i]);
+    text += i == 0 ? "" : is_last ? " and " : ", ";
+    if (has_router) text += is_router(ranks[i]) ? "router " : "rank ";
+    text += std::to_string(ranks[i]);
   }
   if (shown < ranks.size()) text += " and " + std::to_string(ranks.size() - shown) + " more";
   return text;

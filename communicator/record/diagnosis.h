@@ -23,6 +23,7 @@ struct RankView {
 struct JobView {
   std::string name = {};  // of the job; of the meeting place, while ranks wait in join()
   std::uint32_t size = 0;
+  std::uint32_t schedule_ranks = 0;  // Process::schedule_ranks
   bool has_ended = false;            // only its records are left
   std::vector<RankView> ranks = {};  // those with a record, ascending
 
@@ -71,7 +72,8 @@ struct Diagnosis {
 [[nodiscard]] std::string short_text(std::uint64_t word);
 // "12 s", "1.5 s"
 [[nodiscard]] std::string duration_text(double seconds);
-// "rank 3", "ranks 0, 1 and 5"
-[[nodiscard]] std::string ranks_text(const std::vector<std::uint32_t>& ranks);
+// "rank 3", "ranks 0, 1 and 5"; with routers "rank 5 and router 17"
+[[nodiscard]] std::string ranks_text(const std::vector<std::uint32_t>& ranks,
+                                     std::uint32_t schedule_ranks = 0);
 
 }  // namespace espalier::record

@@ -78,6 +78,7 @@ Json rank_json(const RankView& rank) {
   }
   Json json = {
       {"rank", process.rank},
+      {"role", role_of(process)},
       {"host", std::string(process.host)},
       {"process", process.pid},
       {"version", std::string(process.library)},
@@ -92,6 +93,7 @@ Json rank_json(const RankView& rank) {
       {"links", links},
       {"other_links",
        {{"sent", rank.view.other_peers.sent}, {"received", rank.view.other_peers.received}}}};
+  if (process.board[0] != 0) json.add("board", std::string(process.board));
   if (process.text[0] != 0) json.add("join_failure", std::string(process.text));
   return json;
 }

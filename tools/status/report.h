@@ -22,6 +22,8 @@ struct RankState {
   double for_s = 0;
   const record::CommunicatorView* communicator = nullptr;  // that the state is of; may be null
 };
+// "rank", "router" or "board".
+[[nodiscard]] const char* role_of(const record::Process& process);
 [[nodiscard]] RankState state_of(const record::RankView& rank);
 
 // A job that runs: the suspects, a row per rank, bytes per link.
