@@ -11,6 +11,8 @@ namespace {
 // A board whose links are silent for this long is asked what it waits for, and again after as long
 // (communicator/record/diagnosis.cc).
 constexpr std::uint64_t kQuietNs = kSecond / 2;
+// Any other is asked after half a deadline, at the latest after this time.
+constexpr std::uint64_t kMaxAskNs = 2 * kSecond;
 
 }  // namespace
 
@@ -84,7 +86,8 @@ void Gateway::look_at_board(std::uint64_t now) {
 
 bool Gateway::is_ask_due(std::uint64_t now) const {
   const std::uint64_t since_ns = now - asked_ns_;
-  if (since_ns > std::max(options_.node.deadline_ns / 2, kSecond / 2)) return true;
+  const std::uint64_t half = std::min(options_.node.deadline_ns / 2, kMaxAskNs);
+  if (since_ns > std::max(half, kQuietNs)) return true;
   return since_ns > kQuietNs && now - moved_ns_ > kQuietNs;
 }
 
