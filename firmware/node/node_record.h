@@ -38,7 +38,8 @@ class NodeRecord {
   // A collective of the run begins, and is complete.
   void begin() { recorder_.begin(word_, algorithm_); }
   void end() { recorder_.end(); }
-  // A board tells how many collectives of the run are complete, and whether the next one runs.
+  // How many collectives of the run are complete, and whether the next one runs, as a board tells;
+  // or after a failure, with which a node went on.
   void reach(std::uint64_t completed, bool is_running);
   // The collective in progress, or the last one, failed; it waited for this.
   void fail(const Cause& cause, const StallReport& stall, std::uint64_t now_ns);

@@ -210,6 +210,12 @@ class Nodes(boards.BoardTest):
             run.kill()
             self.is_first(run.ask("--records", run.path / "records"), ["stopped"], [first], f"rank {first} (board mps2-an385 at unix:")
 
+    def test_a_run_that_ends_right_leaves_no_record(self):
+        run = self.held(*COMPLETE, "--bytes", "8,4096", "--provider", "mem")
+        self.assertEqual(run.process.wait(timeout=HANG_S), 0)
+        self.assertEqual(list((run.path / "records").iterdir()), [])
+        self.assertEqual(list((run.path / "espalier").iterdir()), [])
+
     def test_a_record_folder_that_cannot_be_used(self):
         done = subprocess.run([espalier.COMMAND, *espalier.run_words(*COMPLETE)], env={**os.environ, "ESPALIER_RECORD": "/proc/x"},
                               capture_output=True, text=True)
