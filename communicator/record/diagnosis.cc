@@ -18,6 +18,10 @@
 namespace espalier::record {
 namespace {
 
+// A board that others wait for is asked twice a second. Its last answer counts for the first time;
+// after the second one the board is silent.
+constexpr double kBoardKnownS = 0.9, kBoardSilentS = 2;
+
 using Ranks = std::vector<std::uint32_t>;
 
 bool has_failed(const RankView& rank) {
@@ -37,9 +41,15 @@ Suspect make(Suspicion kind, Ranks ranks, std::string text) {
   return {.kind = kind, .ranks = std::move(ranks), .text = std::move(text)};
 }
 
-std::string process_text(const RankView& rank) {
-  return "rank " + std::to_string(rank.view.process.rank) + " (process " +
-         std::to_string(rank.view.process.pid) + " on " + rank.view.process.host + ")";
+std::string name_of(const JobView& job, std::uint32_t rank) {
+  return ranks_text({rank}, job.schedule_ranks);
+}
+
+std::string silent_text(const RankView& rank) {
+  return process_text(rank) +
+         (rank.view.process.board[0] == 0 ? " does not run: no sign for "
+                                          : " gives no sign, for ") +
+         duration_text(rank.quiet_s);
 }
 
 // Which ranks no record names: they never came, or are on a host of which nothing was read.
@@ -50,7 +60,7 @@ std::string never_started_text(const JobView& job, const Ranks& missing) {
     hosts.insert(rank.view.process.host);
     are_far = are_far || rank.view.process.has_far_ranks != 0;
   }
-  return ranks_text(missing) + " never started" +
+  return ranks_text(missing, job.schedule_ranks) + " never started" +
          (are_far && hosts.size() == 1 ? ", or on a host that was not asked (--host)" : "");
 }
 
@@ -74,14 +84,30 @@ void find_missing(const JobView& job, Diagnosis& found) {
     if (job.find(rank) == nullptr) missing.push_back(rank);
   }
   if (missing.empty()) return;
+  const char* const calls = job.schedule_ranks == 0 ? "join()" : "links";
   std::string text = never_started_text(job, missing) + ": ";
   if (failed.empty()) {
-    text += ranks_text(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " in join(), for " +
+    text += ranks_text(waiting, job.schedule_ranks) + (waiting.size() == 1 ? " waits" : " wait") +
+            (job.schedule_ranks == 0 ? " in " : " for ") + calls + ", for " +
             duration_text(longest);
   } else {
-    text += "join() failed on " + ranks_text(failed) + " after " + duration_text(until_failure);
+    text += std::string(calls) + " failed on " + ranks_text(failed, job.schedule_ranks) +
+            " after " + duration_text(until_failure);
   }
   found.suspects.push_back(make(Suspicion::kNeverStarted, missing, text));
+}
+
+// A node of a run ended because of what it says itself.
+bool has_own_reason(const RankView& rank) {
+  return rank.view.process.state == ProcessState::kJoined && rank.view.process.text[0] != 0;
+}
+
+void find_own_reasons(const JobView& job, Diagnosis& found) {
+  for (const RankView& rank : job.ranks) {
+    if (!has_own_reason(rank)) continue;
+    found.suspects.push_back(make(Suspicion::kFailed, {rank.view.process.rank},
+                                  process_text(rank) + " ended: " + rank.view.process.text));
+  }
 }
 
 void find_silent(const JobView& job, Diagnosis& found) {
@@ -89,17 +115,18 @@ void find_silent(const JobView& job, Diagnosis& found) {
     const Ranks self = {rank.view.process.rank};
     const std::string quiet = duration_text(rank.quiet_s);
     const bool is_silent = rank.quiet_s >= kSilentS;
+    if (has_own_reason(rank)) continue;
     if (rank.life == Life::kEnded) {
       if (has_failed(rank)) continue;
-      found.suspects.push_back(
-          make(Suspicion::kEnded, self,
-               process_text(rank) + " has ended without leave(), " + quiet + " ago"));
+      found.suspects.push_back(make(Suspicion::kEnded, self,
+                                    process_text(rank) + " has ended" +
+                                        (job.schedule_ranks == 0 ? " without leave(), " : ", ") +
+                                        quiet + " ago"));
     } else if (rank.life == Life::kStopped) {
       found.suspects.push_back(
           make(Suspicion::kStopped, self, process_text(rank) + " is stopped, for " + quiet));
     } else if (is_silent && rank.view.process.state == ProcessState::kJoined) {
-      found.suspects.push_back(make(Suspicion::kStopped, self,
-                                    process_text(rank) + " does not run: no sign for " + quiet));
+      found.suspects.push_back(make(Suspicion::kStopped, self, silent_text(rank)));
     }
   }
 }
@@ -204,23 +231,23 @@ std::optional<Edge> edge_of(const RankView& rank, double min_s) {
 }
 
 std::string step_text(const Wait& wait) {
-  return "in step " + std::to_string(wait.step) + " of " + std::to_string(wait.steps);
+  return "in step " + std::to_string(wait.step) +
+         (wait.steps == 0 ? "" : " of " + std::to_string(wait.steps));
 }
 
-Suspect cut(const Edge& edge, const std::string& why) {
+Suspect cut(const JobView& job, const Edge& edge, const std::string& why) {
   const Wait& wait = *edge.part->wait;
   const std::string text =
       "the link between " +
-      ranks_text({std::min(edge.from, edge.to), std::max(edge.from, edge.to)}) + ": rank " +
-      std::to_string(edge.from) + " waits " + step_text(wait) + " of call " +
-      std::to_string(wait.call) +
-      (wait.is_sending != 0 ? " to send to rank " : " to receive from rank ") +
-      std::to_string(edge.to) + ", for " + duration_text(edge.for_s) + ", " + why;
+      ranks_text({std::min(edge.from, edge.to), std::max(edge.from, edge.to)}, job.schedule_ranks) +
+      ": " + name_of(job, edge.from) + " waits " + step_text(wait) + " of call " +
+      std::to_string(wait.call) + (wait.is_sending != 0 ? " to send to " : " to receive from ") +
+      name_of(job, edge.to) + ", for " + duration_text(edge.for_s) + ", " + why;
   return make(Suspicion::kCut, {edge.from, edge.to}, text);
 }
 
 // In a circle of waits, the rank in the earliest step has not got its message.
-Suspect cut_of_circle(const std::vector<Edge>& circle) {
+Suspect cut_of_circle(const JobView& job, const std::vector<Edge>& circle) {
   const auto earliest =
       std::min_element(circle.begin(), circle.end(), [](const Edge& a, const Edge& b) {
         const auto key = [](const Edge& edge) {
@@ -228,25 +255,25 @@ Suspect cut_of_circle(const std::vector<Edge>& circle) {
         };
         return key(a) < key(b);
       });
-  return cut(*earliest, "and rank " + std::to_string(earliest->to) +
-                            (circle.size() == 2 ? " waits for it" : " waits for others") +
-                            "; both live");
+  return cut(job, *earliest,
+             "and " + name_of(job, earliest->to) +
+                 (circle.size() == 2 ? " waits for it" : " waits for others") + "; both live");
 }
 
 // The rank at the end of a chain of waits: it waits for no other. Nothing: it may have come there
 // just now.
 std::optional<Suspect> end_of_chain(const JobView& job, const Edge& edge, const RankView* last) {
-  const std::string name = "rank " + std::to_string(edge.to);
+  const std::string name = name_of(job, edge.to);
   if (last == nullptr) {
-    return make(
-        Suspicion::kNoRecord, {edge.to},
-        name + " has no record: it has left or ended, or is on a host that was not asked; rank " +
-            std::to_string(edge.from) + " waits for it, for " + duration_text(edge.for_s));
+    return make(Suspicion::kNoRecord, {edge.to},
+                name +
+                    " has no record: it has left or ended, or is on a host that was not asked; " +
+                    name_of(job, edge.from) + " waits for it, for " + duration_text(edge.for_s));
   }
   const CommunicatorView* const part = find(*last, edge.part->id);
   if (part == nullptr) {
     return make(Suspicion::kNoRecord, {edge.to},
-                name + " has left the communicator; rank " + std::to_string(edge.from) +
+                name + " has left the communicator; " + name_of(job, edge.from) +
                     " waits for it in call " + std::to_string(edge.part->begun));
   }
   if (!agreement_text(*last).empty()) return std::nullopt;  // find_agreements() has named both
@@ -276,7 +303,11 @@ std::optional<Suspect> follow(const JobView& job, Edge edge) {
     const CommunicatorView* const part = next == nullptr ? nullptr : find(*next, edge.part->id);
     if (part == nullptr) return end_of_chain(job, edge, next);
     if (part->done >= edge.part->wait->call) {
-      return cut(edge, "and rank " + std::to_string(edge.to) + " has completed that call");
+      return cut(job, edge, "and " + name_of(job, edge.to) + " has completed that call");
+    }
+    if (next->view.process.board[0] != 0 && !job.has_ended && next->quiet_s >= kBoardKnownS) {
+      if (next->quiet_s < kBoardSilentS) return std::nullopt;
+      return make(Suspicion::kStopped, {edge.to}, silent_text(*next));
     }
     const auto onward = edge_of(*next, 0);
     if (!onward) return end_of_chain(job, edge, next);
@@ -286,7 +317,7 @@ std::optional<Suspect> follow(const JobView& job, Edge edge) {
       const bool is_long = std::all_of(seen, path.end(), [](const Edge& each) {
         return is_seen(*each.part->wait, kLongS) || each.part->failure;
       });
-      return is_long ? std::optional(cut_of_circle({seen, path.end()})) : std::nullopt;
+      return is_long ? std::optional(cut_of_circle(job, {seen, path.end()})) : std::nullopt;
     }
     edge = *onward;
     path.push_back(edge);
@@ -352,15 +383,17 @@ void find_failure(const JobView& job, Diagnosis& found) {
       }
     }
     if (rank.view.process.state == ProcessState::kJoinFailed && found.cause.empty()) {
-      found.cause = "join() failed on rank " + std::to_string(rank.view.process.rank) + ": " +
-                    rank.view.process.text;
+      const std::string name = name_of(job, rank.view.process.rank);
+      found.cause =
+          (job.schedule_ranks == 0 ? "join() failed on " + name : name + " did not start") + ": " +
+          rank.view.process.text;
     }
   }
   if (first == nullptr) return;
   found.cause = first->text;
   if (found.cause.empty()) {  // no call was in progress
     found.cause = std::string(status_name(static_cast<Status>(first->status))) +
-                  ", noted first by rank " + std::to_string(first->detector_in_job);
+                  ", noted first by " + name_of(job, first->detector_in_job);
   }
   const Ranks both = first->detector_in_job == first->peer_in_job
                          ? Ranks{first->peer_in_job}
@@ -368,14 +401,14 @@ void find_failure(const JobView& job, Diagnosis& found) {
   const auto status = static_cast<Status>(first->status);
   if (status == Status::kDeadLink) {
     const RankView* const peer = job.find(first->peer_in_job);
-    const std::string name = "rank " + std::to_string(first->peer_in_job);
+    const std::string name = name_of(job, first->peer_in_job);
     if (peer == nullptr) {
       found.suspects.push_back(make(Suspicion::kNoRecord, {first->peer_in_job},
                                     name + " was found dead, and has no record"));
     } else if (found.suspects.empty()) {
-      found.suspects.push_back(make(
-          Suspicion::kCut, both,
-          "the link between " + ranks_text(both) + " was found dead, although both ranks lived"));
+      found.suspects.push_back(make(Suspicion::kCut, both,
+                                    "the link between " + ranks_text(both, job.schedule_ranks) +
+                                        " was found dead, although both ranks lived"));
     }
     return;
   }
@@ -449,6 +482,7 @@ std::vector<JobView> jobs_of(std::vector<RankView> ranks) {
     JobView& job = jobs[name];
     job.name = name;
     job.size = std::max(job.size, process.size);
+    job.schedule_ranks = std::max(job.schedule_ranks, process.schedule_ranks);
     job.ranks.push_back(std::move(rank));
   }
   std::vector<JobView> all;
@@ -502,6 +536,7 @@ Diagnosis diagnose(const JobView& whole) {
   const Losses lost = job.has_ended ? find_losses(job) : Losses();
   Diagnosis found;
   find_missing(job, found);
+  find_own_reasons(job, found);
   if (!job.has_ended) find_silent(job, found);
   for (const Suspect& each : lost.early) found.suspects.push_back(each);
   find_divergence(job, found);
@@ -527,19 +562,33 @@ std::string short_text(std::uint64_t word) {
   return text.starts_with(kCalled) ? text.substr(kCalled.size()) : text;
 }
 
+std::string process_text(const RankView& rank) {
+  const Process& process = rank.view.process;
+  const std::string board =
+      process.board[0] == 0 ? "" : std::string("board ") + process.board + ", gateway: ";
+  return ranks_text({process.rank}, process.schedule_ranks) + " (" + board + "process " +
+         std::to_string(process.pid) + " on " + process.host + ")";
+}
+
 std::string duration_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
   return text;
 }
 
-std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
+std::string ranks_text(const std::vector<std::uint32_t>& ranks, std::uint32_t schedule_ranks) {
   constexpr std::size_t kMaxShown = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const auto is_router = [&](std::uint32_t rank) {
+    return schedule_ranks != 0 && rank >= schedule_ranks;
+  };
+  const bool has_router = std::any_of(ranks.begin(), ranks.end(), is_router);
+  std::string text = has_router ? "" : ranks.size() == 1 ? "rank " : "ranks ";
   const std::size_t shown = std::min(ranks.size(), kMaxShown);
   for (std::size_t i = 0; i < shown; ++i) {
     const bool is_last = i + 1 == ranks.size();
-    text += (i == 0 ? "" : is_last ? " and " : ", ") + std::to_string(ranks[i]);
+    text += i == 0 ? "" : is_last ? " and " : ", ";
+    if (has_router) text += is_router(ranks[i]) ? "router " : "rank ";
+    text += std::to_string(ranks[i]);
   }
   if (shown < ranks.size()) text += " and " + std::to_string(ranks.size() - shown) + " more";
   return text;

@@ -26,6 +26,7 @@ struct RankView {
 struct JobView {
   std::string name = {};  // of the job; of the meeting place, while ranks wait in join()
   std::uint32_t size = 0;
+  std::uint32_t schedule_ranks = 0;  // Process::schedule_ranks
   bool has_ended = false;            // only its records are left
   std::vector<RankView> ranks = {};  // those with a record, ascending
 
@@ -76,9 +77,12 @@ struct Diagnosis {
 
 // "allreduce of 50 f32, sum"; for the end of a communicator "leave()"
 [[nodiscard]] std::string short_text(std::uint64_t word);
+// "rank 3 (process 4711 on a)", "rank 6 (board b at /dev/ttyUSB0, gateway: process 4711 on a)"
+[[nodiscard]] std::string process_text(const RankView& rank);
 // "12 s", "1.5 s"
 [[nodiscard]] std::string duration_text(double seconds);
-// "rank 3", "ranks 0, 1 and 5"
-[[nodiscard]] std::string ranks_text(const std::vector<std::uint32_t>& ranks);
+// "rank 3", "ranks 0, 1 and 5"; with routers "rank 5 and router 17"
+[[nodiscard]] std::string ranks_text(const std::vector<std::uint32_t>& ranks,
+                                     std::uint32_t schedule_ranks = 0);
 
 }  // namespace espalier::record

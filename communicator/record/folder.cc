@@ -18,6 +18,7 @@
 
 #include "base/one_line.h"
 #include "base/process/variables.h"
+#include "base/try.h"
 #include "communicator/record/view.h"
 
 namespace espalier::record {
@@ -137,6 +138,19 @@ std::string make_run_folder() {
     if (is_own(folder) && access(folder.c_str(), W_OK | X_OK) == 0) return folder;
   }
   return "";
+}
+
+Result<std::string> given_folder() {
+  ESPALIER_TRY_TO(const auto given, read_text(Variable::kRecord));
+  if (!given) return "";
+  (void)mkdir(given->c_str(), 0700);
+  struct stat status {};
+  if (stat(given->c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      access(given->c_str(), W_OK | X_OK) != 0) {
+    return fail(wrong_value(Variable::kRecord, "a folder that this process can write to"));
+  }
+  const std::unique_ptr<char, void (*)(void*)> whole(realpath(given->c_str(), nullptr), std::free);
+  return whole == nullptr ? *given : std::string(whole.get());
 }
 
 Result<std::vector<std::string>> list(const std::string& folder) {

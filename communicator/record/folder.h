@@ -28,6 +28,11 @@ struct FileName {
 // Returns the first of these folders that is there or can be made. Empty: none.
 [[nodiscard]] std::string make_run_folder();
 
+// Returns the folder that ESPALIER_RECORD names, and makes it if its parent is there. Empty: the
+// variable is not set.
+// Error: this process cannot write to it.
+[[nodiscard]] Result<std::string> given_folder();
+
 // Returns the paths of the records in a folder.
 // Error: the folder cannot be read.
 [[nodiscard]] Result<std::vector<std::string>> list(const std::string& folder);

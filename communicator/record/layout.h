@@ -70,12 +70,15 @@ struct Process {
   std::uint32_t has_far_ranks;         // the launcher said that the job has ranks on other hosts
   Agreement agreement;
   Sight sight;
-  std::uint32_t communicators;  // made so far
-  std::uint32_t unrecorded;     // of these, without a part here
-  std::uint32_t failures;       // of communicators
-  std::uint32_t deadline_ms;    // JoinOptions::deadline
-  char text[320];               // why join() failed
-  char hosts[4096];             // of all ranks in order, "a*4 b*4"; "..." : the rest is cut
+  std::uint32_t communicators;   // made so far
+  std::uint32_t unrecorded;      // of these, without a part here
+  std::uint32_t failures;        // of communicators
+  std::uint32_t deadline_ms;     // JoinOptions::deadline
+  std::uint32_t schedule_ranks;  // of `espalier run`: nodes from here on are routers; 0: a
+                                 // job of communicators
+  char board[72];                // the board behind this gateway; empty: there is none
+  char text[320];                // why join() failed, or the node ended
+  char hosts[4096];              // of all ranks in order, "a*4 b*4"; "..." : the rest is cut
 };
 
 // What a call waits for. `call` is its number; another number than the last call's: none waits.

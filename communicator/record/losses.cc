@@ -78,15 +78,15 @@ std::optional<Loss> found_dead(const JobView& job, const RankView& lost) {
 
 Suspect suspect_of(const RankView& rank, const Loss& loss) {
   const Process& process = rank.view.process;
+  const char* const ended =
+      process.schedule_ranks == 0 ? " has ended without leave()" : " has ended";
   const char* const what = loss.what == Sighted::kStopped ? " was stopped"
-                           : loss.what == Sighted::kEnded ? " has ended without leave()"
+                           : loss.what == Sighted::kEnded ? ended
                                                           : " was stopped, or ended";
   return {.kind = loss.what == Sighted::kEnded ? Suspicion::kEnded : Suspicion::kStopped,
           .ranks = {process.rank},
-          .text = "rank " + std::to_string(process.rank) + " (process " +
-                  std::to_string(process.pid) + " on " + process.host + ")" + what + ", " +
-                  duration_text(rank.quiet_s) + " before the last sign of the others" +
-                  loss.witness};
+          .text = process_text(rank) + what + ", " + duration_text(rank.quiet_s) +
+                  " before the last sign of the others" + loss.witness};
 }
 
 }  // namespace

@@ -207,12 +207,13 @@ Result<View> decode(const std::string& bytes, const std::string& name) {
   for (char* const end :
        {&process.library[sizeof process.library - 1],
         &process.provider[sizeof process.provider - 1], &process.job[sizeof process.job - 1],
-        &process.joining[sizeof process.joining - 1], &process.host[sizeof process.host - 1],
-        &process.text[sizeof process.text - 1]}) {
+        &process.joining[sizeof process.joining - 1], &process.board[sizeof process.board - 1],
+        &process.host[sizeof process.host - 1], &process.text[sizeof process.text - 1]}) {
     *end = 0;
   }
   if (process.rank >= process.size || process.size > kMaxRanks ||
-      process.state < ProcessState::kJoining || process.state > ProcessState::kJoinFailed) {
+      process.schedule_ranks > process.size || process.state < ProcessState::kJoining ||
+      process.state > ProcessState::kJoinFailed) {
     return fail(not_a_record(name, "has rank " + std::to_string(process.rank) + " of " +
                                        std::to_string(process.size) + " in state " +
                                        std::to_string(static_cast<std::uint32_t>(process.state)) +

@@ -93,20 +93,6 @@ std::string job_named(const std::vector<Card>& cards) {
   return found == cards.end() ? "" : found->job;
 }
 
-// Creates the folder of ESPALIER_RECORD if its parent is there.
-Result<std::string> given_folder() {
-  ESPALIER_TRY_TO(const auto given, read_text(Variable::kRecord));
-  if (!given) return "";
-  (void)mkdir(given->c_str(), 0700);
-  struct stat status {};
-  if (stat(given->c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
-      access(given->c_str(), W_OK | X_OK) != 0) {
-    return fail(wrong_value(Variable::kRecord, "a folder that this process can write to"));
-  }
-  const std::unique_ptr<char, void (*)(void*)> whole(realpath(given->c_str(), nullptr), std::free);
-  return whole == nullptr ? *given : std::string(whole.get());
-}
-
 void say_why_not(const std::string& reason) {
   if (!is_set(Variable::kVerbose)) return;
   std::fprintf(stderr, "espalier: 'espalier status' will not show this process: %s\n",
@@ -168,10 +154,12 @@ Result<std::shared_ptr<Writer>> Writer::make(const Origin& origin) {
     return none;
   }
   static std::atomic<bool> has_looked = false;
-  if (!run_folder.empty() && !has_looked.exchange(true)) remove_stale(run_folder);
+  // The launcher of nodes has looked for all of them.
+  const bool is_node = origin.schedule_ranks != 0;
+  if (!run_folder.empty() && !is_node && !has_looked.exchange(true)) remove_stale(run_folder);
   auto writer = std::shared_ptr<Writer>(new Writer(folder));
   writer->is_given_ = is_given;
-  writer->proposal_ = new_job();
+  writer->proposal_ = is_node ? origin.joining : new_job();
   const Identity self = own_identity();
   const std::string job = origin.joining.empty() ? writer->proposal_ : origin.joining;
   writer->name_ = text_of({job, origin.rank, self.pid});
@@ -187,6 +175,7 @@ Result<std::shared_ptr<Writer>> Writer::make(const Origin& origin) {
   put_text(process.host, own_host());
   process.rank = origin.rank;
   process.size = origin.size;
+  process.schedule_ranks = origin.schedule_ranks;
   process.pid = self.pid;
   process.pid_space = self.pid_space;
   process.has_far_ranks = origin.has_far_ranks ? 1 : 0;
@@ -347,6 +336,29 @@ void Writer::end_agreement() {
   record_->process.agreement = {};
 }
 
+void Writer::connected() {
+  const std::lock_guard lock(mutex_);
+  const Change change(record_->sequence);
+  Process& process = record_->process;
+  put_text(process.job, proposal_);
+  process.state = ProcessState::kJoined;
+  process.since_ns = monotonic_ns();
+  process.since_wall = wall_ns();
+}
+
+void Writer::ended(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  const Change change(record_->sequence);
+  put_text(record_->process.text, one_line(why));
+  is_kept_ = true;
+}
+
+void Writer::name_board(const std::string& board) {
+  const std::lock_guard lock(mutex_);
+  const Change change(record_->sequence);
+  put_text(record_->process.board, one_line(board));
+}
+
 void Writer::fail() {
   const std::lock_guard lock(mutex_);
   const Change change(record_->sequence);
@@ -356,7 +368,8 @@ void Writer::fail() {
 
 void Writer::beat(std::uint64_t now_ns) {
   record_->heartbeat_ns.store(now_ns, std::memory_order_relaxed);
-  record_->heartbeat_wall.store(wall_ns(), std::memory_order_relaxed);
+  // A board gave its sign a while ago.
+  record_->heartbeat_wall.store(wall_ns() - (monotonic_ns() - now_ns), std::memory_order_relaxed);
 }
 
 // All members make the communicators of one group in the same order; each generation counts anew,
@@ -395,23 +408,25 @@ Part* Writer::add(std::uint32_t rank, const std::vector<std::uint32_t>& ranks,
   return found;
 }
 
-void Writer::add_bytes(std::uint32_t rank, std::uint64_t sent, std::uint64_t received) {
-  const std::lock_guard lock(mutex_);
-  Peer* row = &record_->other_peers;
+// Requires mutex_. Returns other_peers if there is no row for the rank, and no room for one.
+Peer& Writer::row_of(std::uint32_t rank) {
   for (Peer& peer : record_->peers) {
     const std::uint64_t known = peer.rank.load(std::memory_order_relaxed);
     if (known != 0 && known != rank + std::uint64_t{1}) continue;
-    row = &peer;
-    break;
+    if (known == 0) peer.rank.store(rank + std::uint64_t{1}, std::memory_order_release);
+    return peer;
   }
+  return record_->other_peers;
+}
+
+void Writer::add_bytes(std::uint32_t rank, std::uint64_t sent, std::uint64_t received) {
+  const std::lock_guard lock(mutex_);
   const auto add = [](Word& word, std::uint64_t more) {
     word.store(word.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   };
-  add(row->sent, sent);
-  add(row->received, received);
-  if (row != &record_->other_peers) {
-    row->rank.store(rank + std::uint64_t{1}, std::memory_order_release);
-  }
+  Peer& row = row_of(rank);
+  add(row.sent, sent);
+  add(row.received, received);
 }
 
 constinit Part Recorder::kNowhere = {};
@@ -489,6 +504,30 @@ void Recorder::note_failure(const Cause& cause, const std::string& text) {
     put_text(failure.text, one_line(text));
   }
   writer_->fail();
+}
+
+void Recorder::skip_to(std::uint64_t call, std::uint64_t word, std::uint8_t algorithm) {
+  if (!is_open()) return;
+  const std::uint64_t done = part_->done.load(std::memory_order_relaxed);
+  if (call == done) return;
+  if (call > done && part_->begun.load(std::memory_order_relaxed) != done) end();
+  std::uint64_t begun = part_->begun.load(std::memory_order_relaxed);
+  if (call < begun || call - begun > kCalls) begun = call - std::min<std::uint64_t>(call, kCalls);
+  part_->done.store(begun, std::memory_order_relaxed);
+  part_->begun.store(begun, std::memory_order_release);
+  for (; begun < call; ++begun) {
+    begin(word, algorithm);
+    end();
+  }
+}
+
+void Recorder::set_bytes(std::uint32_t rank, std::uint64_t sent, std::uint64_t received) {
+  if (!is_open()) return;
+  const std::lock_guard lock(writer_->mutex_);
+  Peer& row = writer_->row_of(in_job(rank));
+  if (&row == &writer_->record_->other_peers) return;  // a board has fewer links than rows
+  row.sent.store(sent, std::memory_order_relaxed);
+  row.received.store(received, std::memory_order_relaxed);
 }
 
 void Recorder::beat(std::uint64_t now_ns, bool is_inside) {

@@ -31,6 +31,9 @@ struct Origin {
   std::string provider = {};
   std::chrono::nanoseconds deadline = {};
   bool has_far_ranks = false;  // on other hosts, as the launcher says
+  // Ranks of the schedule, for a node of a run that is named `joining`. 0: a process that calls
+  // join().
+  std::uint32_t schedule_ranks = 0;
 };
 
 // What a rank tells the others beside its address, when they connect.
@@ -47,8 +50,9 @@ struct Card {
 
 class Writer {
  public:
-  // Makes the record of this process in the folder that ESPALIER_RECORD names, otherwise in this
-  // user's folder of this host. Null: no folder or memory has room; ESPALIER_VERBOSE says why.
+  // Makes the record of this process, or of one of its nodes, in the folder that ESPALIER_RECORD
+  // names, otherwise in this user's folder of this host. Null: no folder or memory has room;
+  // ESPALIER_VERBOSE says why.
   // Error: the folder of ESPALIER_RECORD cannot be used.
   [[nodiscard]] static Result<std::shared_ptr<Writer>> make(const Origin& origin);
   // Removes the file, unless ESPALIER_RECORD is set and a failure was noted. In a forked child: no
@@ -66,7 +70,13 @@ class Writer {
   void end_agreement();
   // Notes whether this process of the job is stopped or has ended, if it is on this host.
   void look_at(std::uint32_t rank, std::uint64_t now_ns) noexcept;
-  // Notes that the process lives. Called by the library's thread.
+  // A node of `espalier run` is connected.
+  void connected();
+  // It ends for a reason of its own. Empty: because its launcher is gone.
+  void ended(const std::string& why);
+  void name_board(const std::string& board);
+  // Notes that the process lived at this time, of CLOCK_MONOTONIC. Called by the library's thread,
+  // or by a node.
   void beat(std::uint64_t now_ns);
   // The folder in which the other ranks of this host have theirs, and those of other hosts do not.
   [[nodiscard]] const std::string& folder() const {
@@ -95,6 +105,7 @@ class Writer {
   [[nodiscard]] Part* add(std::uint32_t rank, const std::vector<std::uint32_t>& ranks,
                           std::uint32_t generation);
   void add_bytes(std::uint32_t rank, std::uint64_t sent, std::uint64_t received);
+  [[nodiscard]] Peer& row_of(std::uint32_t rank);
 
   mutable std::mutex mutex_;  // of all that is not atomic
   Record* record_ = nullptr;
@@ -170,6 +181,10 @@ class Recorder {
   // The call in progress waits. `wait`: without `call` and `peer_in_job`.
   void note_wait(Wait wait);
   void note_failure(const Cause& cause, const std::string& text);
+  // Calls up to this number are done. Those among them that did not begin here get this word.
+  void skip_to(std::uint64_t call, std::uint64_t word, std::uint8_t algorithm);
+  // Sets the bytes to and from a rank of the communicator, which no traffic counts.
+  void set_bytes(std::uint32_t rank, std::uint64_t sent, std::uint64_t received);
   // Adds the bytes of all runs to the record.
   void count_bytes();
   // `is_inside`: the program has been in one call since the last beat.

@@ -186,8 +186,9 @@ bool Bridge::take_from_board(std::uint32_t number) {
   Completion completion;
   while (SerialLinks::take(number, completion)) {
     progress = true;
+    ++board_messages_;
     if (completion.kind == Completion::Kind::kSent) {
-      ++link.to.done;
+      link.bytes.received += slot(link.to.ring, link.to.done++).size;
     } else if (completion.status == Status::kOk) {
       ++link.from.received;
     } else {
@@ -223,7 +224,9 @@ bool Bridge::pass_to_fabric(std::uint32_t number) {
     progress = true;
   }
   while (from.acknowledged < from.done) {
-    if (settle(number, slot(from.ring, from.acknowledged).status) != Status::kOk) break;
+    const Message& message = slot(from.ring, from.acknowledged);
+    if (settle(number, message.status) != Status::kOk) break;
+    link.bytes.sent += message.size;
     ++from.acknowledged;
     progress = true;
   }

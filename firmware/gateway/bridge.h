@@ -59,6 +59,13 @@ class Bridge final : public SerialLinks {
   [[nodiscard]] Status prepare();
   // Passes on all messages that can proceed, without waiting. Returns whether any did.
   bool step();
+  // Bytes that a link of the board has carried, and messages that the board has taken or given on
+  // all of them.
+  struct LinkBytes {
+    std::uint64_t sent = 0, received = 0;  // by the board
+  };
+  [[nodiscard]] LinkBytes bytes(std::uint32_t link) const { return links_[link].bytes; }
+  [[nodiscard]] std::uint64_t board_messages() const { return board_messages_; }
   // The reason why the bridge stopped, one line; empty while it works.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
@@ -101,6 +108,7 @@ class Bridge final : public SerialLinks {
     ToBoard to;
     FromBoard from;
     Unexpected unexpected;
+    LinkBytes bytes;
   };
 
   // SerialLinks: events of the board.
@@ -136,6 +144,7 @@ class Bridge final : public SerialLinks {
   std::uint64_t arena_bytes_ = 0;
   std::vector<Link> links_;
   std::vector<std::uint32_t> board_link_;  // the board's link for each link of the fabric
+  std::uint64_t board_messages_ = 0;
   std::string fault_;
 };
 

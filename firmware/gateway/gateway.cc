@@ -24,7 +24,7 @@ constexpr std::uint64_t kLook = 10'000'000;     // ns, between two looks at the 
 int Gateway::run() {
   // Otherwise the board's process would inherit the channel and hold it open.
   (void)fcntl(channel(), F_SETFD, FD_CLOEXEC);
-  const auto started = start_board();
+  const auto started = open_record().and_then([this] { return start_board(); });
   if (!started) return report_failure(kBadInput, started.error());
   const auto connected = receive_hello()
                              .and_then([this] { return check_hello(); })
@@ -44,6 +44,7 @@ int Gateway::report_failure(int status, const Error& error) {
     generations_.clear();
     fabrics_.clear();
   }
+  record_.ended(error.message);
   control::send_failure(channel(), "espalier-gateway", error.message);
   return status;
 }
@@ -56,8 +57,9 @@ Conversation::Event Gateway::pump() {
   const std::uint64_t now = clock_.now();
   if (agent_->completions() != board_completions_) {
     board_completions_ = agent_->completions();
-    board_progress_ns_ = now;
+    board_progress_ns_ = heard_ns_ = now;
   }
+  hear_board(now);
   if (progress || event != Conversation::Event::kNothing) progress_ns_ = now;
   return event;
 }
@@ -100,6 +102,7 @@ void Gateway::wait() {
 }
 
 int Gateway::serve() {
+  record_.connected();
   Result<void> served = send_to_launcher(control::Ready{});
   if (!served) return report_failure(kFailed, served.error());
   std::uint64_t next_look = 0;
@@ -110,12 +113,14 @@ int Gateway::serve() {
     if (served && (state_ != State::kRunning || now >= next_look)) served = take_from_launcher();
     if (served && now >= next_look) {
       served = check_works();
+      look_at_board(now);
       next_look = now + kLook;
     }
     if (!served && !ended_) return report_failure(kFailed, served.error());
     wait();
   }
   // The launcher ended the node or is gone, so end the board's session.
+  if (!served) record_.ended("");
   if (agent_->can_send()) agent_->send(agent::Quit{});
   (void)pump();
   return served ? 0 : kFailed;

@@ -17,6 +17,7 @@
 #include "firmware/node/generations.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/new_release.h"
+#include "firmware/node/node_record.h"
 #include "firmware/node/schedule_files.h"
 #include "firmware/node/wire_up.h"
 #include "hal/serial/host/carriers.h"
@@ -103,6 +104,14 @@ class Gateway {
     return fail(board() + ": " + what + child_.last_words());
   }
 
+  // gateway_record.cc
+  [[nodiscard]] Result<void> open_record();
+  void hear_board(std::uint64_t now);
+  void record_run();
+  void record_report(std::uint64_t now);
+  void look_at_board(std::uint64_t now);
+  [[nodiscard]] bool is_ask_due(std::uint64_t now) const;
+
   // orders.cc
   [[nodiscard]] Result<void> take_from_launcher();
   [[nodiscard]] Result<void> map_memory(const control::Memory& memory, int descriptor);
@@ -152,6 +161,12 @@ class Gateway {
   ofi::FixedConfig fabric_config_;
   node::Generations fabrics_;
   std::vector<Generation> generations_;
+
+  node::NodeRecord record_;
+  std::uint64_t collectives_ = 0;     // complete, of all runs that have ended
+  std::uint64_t heard_ns_ = 0;        // the board's last sign
+  std::uint64_t moved_ns_ = 0;        // ... of its last message on a link
+  std::uint64_t board_messages_ = 0;  // on its links, at the last pump()
 
   State state_ = State::kIdle;
   control::RunRequest request_;

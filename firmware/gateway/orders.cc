@@ -33,7 +33,7 @@ Event event_of(const std::uint8_t* bytes) {
 
 void Gateway::enter(State state) {
   state_ = state;
-  board_progress_ns_ = clock_.now();
+  board_progress_ns_ = heard_ns_ = clock_.now();
 }
 
 // Takes the launcher's next packet, if one has arrived.
@@ -223,6 +223,7 @@ Result<void> Gateway::take_report(const agent::Report& report) {
   }
   translate(report);
   report_loss(report);
+  record_report(clock_.now());
   if (report.status == Status::kBusy) return send_busy();
   report_.end_ns = clock_.now();
   if (report.confirmation != Status::kOk) {
@@ -303,6 +304,7 @@ void Gateway::begin_running() {
   report_.begin_ns = report_.end_ns = asked_ns_ = clock_.now();
   asked_ = false;
   enter(State::kRunning);
+  if (!options_.node.updates()) record_run();
 }
 
 void Gateway::send_request() {
@@ -350,9 +352,8 @@ Result<void> Gateway::continue_request() {
       return {};
     case State::kRunning: {
       if (wanted_ && agent_->can_send()) give_piece();
-      const std::uint64_t deadline = options_.node.deadline_ns;
-      if (asked_) return check_progress(deadline + kSecond, "its answer to Ask");
-      if (now - asked_ns_ > std::max(deadline / 2, kSecond / 2) && agent_->can_send()) {
+      if (asked_) return check_progress(options_.node.deadline_ns + kSecond, "its answer to Ask");
+      if (is_ask_due(now) && agent_->can_send()) {
         agent_->send(agent::Ask{});
         asked_ = true;
         asked_ns_ = board_progress_ns_ = now;
@@ -365,6 +366,7 @@ Result<void> Gateway::continue_request() {
 }
 
 Result<void> Gateway::finish(Status status) {
+  if (!options_.node.updates()) collectives_ += report_.completed;
   report_.status = status;
   state_ = State::kIdle;
   return send_to_launcher(report_);

@@ -191,6 +191,7 @@ Result<void> Gateway::receive_hello() {
   hello_ = agent_->packet().hello;
   hello_.board[sizeof hello_.board - 1] = '\0';
   board_name_ = one_line(hello_.board);
+  record_.name_board(board_name_ + " at " + options_.device);
   if (hello_.version != agent::kVersion) {
     return fail_board("it uses version " + std::to_string(hello_.version) +
                       " of the agent's protocol, the gateway version " +

@@ -8,6 +8,7 @@
 #include "base/one_line.h"
 #include "base/parse_number.h"
 #include "base/try.h"
+#include "espalier/collectives/schedule/program.h"
 #include "hal/fabric/provider_list.h"
 
 // The text of a macro that may contain commas.
@@ -40,6 +41,20 @@ bool parse_deadline(const std::string& text, std::uint64_t& deadline_ns) {
   if (!parse_number(text, milliseconds) || milliseconds == 0) return false;
   deadline_ns = std::uint64_t{milliseconds} * 1'000'000;
   return true;
+}
+
+// Reads "NAME:NODES:RANKS".
+bool parse_job(const std::string& text, RunJob& job) {
+  constexpr std::size_t kMaxName = 20;  // communicator/record/layout.h:Process::job has room
+  std::istringstream words(text);
+  std::string nodes, ranks;
+  std::getline(words, job.name, ':');
+  std::getline(words, nodes, ':');
+  std::getline(words, ranks);
+  return !job.name.empty() && job.name.size() <= kMaxName &&
+         job.name.find_first_not_of("0123456789abcdef") == std::string::npos &&
+         parse_number(nodes, job.nodes) && parse_number(ranks, job.ranks) &&
+         job.nodes <= kMaxNodes && 1 <= job.ranks && job.ranks <= job.nodes;
 }
 
 // Stores the value of one option; false if the option cannot have this value.
@@ -114,6 +129,7 @@ constexpr BootOption kBootOptions[] = {
      },
      Applies::kToRuns},
     {{"links"}, add_parsed<&BootOptions::links, parse_links>, Applies::kToRuns},
+    {{"job"}, set_parsed<&BootOptions::job, parse_job>, Applies::kToRuns},
     {{"window"},
      [](BootOptions& options, const std::string& value) {
        return parse_number(value, options.window) && options.window >= 1 &&
@@ -248,7 +264,7 @@ const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
          "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|mem]\n"
          "                     [--address IP] [--window W] [--deadline MS] [--check-blocks]\n"
-         "                     [--authenticate-data] [--log]\n"
+         "                     [--authenticate-data] [--log] [--job NAME:NODES:RANKS]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
          "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
          "                     --node I (--control FD | --check) [--board NAME] [--counter N]\n"
@@ -292,6 +308,7 @@ const char* usage() {
          "  --links LIST      hop by hop: the node has exactly these links. OUT and IN are the\n"
          "                    numbers of lanes from and to the node; each lane is an endpoint of\n"
          "                    its own. One LIST for each --node\n"
+         "  --job NAME:NODES:RANKS  the run for `espalier status`: the node then keeps a record\n"
          "  --topology SPEC   refuse schedules for another topology, e.g. mesh:4x4\n"
          "  --deadline MS     how long a link may stay silent before it is declared dead "
          "(default 5000)\n"

@@ -20,6 +20,13 @@ struct Link {
   std::uint32_t in = 1;    // lanes from the peer to this node
 };
 
+// The run of which the node is, as its launcher named it, for the node's record.
+struct RunJob {
+  std::string name;         // hexadecimal digits; empty: there is no record
+  std::uint32_t nodes = 0;  // that the launcher starts
+  std::uint32_t ranks = 0;  // of the schedule; the other nodes are routers
+};
+
 struct BootOptions {
   std::vector<std::string> schedules;  // paths; at most kMaxPrograms
   // Path of an image or of a flash with slots (boot_image.h), instead of schedules. %r in it is the
@@ -42,7 +49,8 @@ struct BootOptions {
   std::uint64_t deadline_ns = 5'000'000'000;
   bool check_blocks = false;       // sends and checks a CRC-32 of every block
   bool authenticate_data = false;  // authenticates the payload of long messages, too
-  bool log = false;                // keeps a log if the launcher provides memory for one
+  RunJob job;
+  bool log = false;  // keeps a log if the launcher provides memory for one
   // Instead of serving runs: the nodes of `espalier update` have a roll call, and settle on one
   // release; with an origin, they then update all from it. Only with `flash`, or on a board.
   bool settles = false;

@@ -38,6 +38,24 @@ TEST(NodeOptions, AreTaken) {
   EXPECT_EQ(options.controls, (std::vector<int>{5, 6}));
 }
 
+TEST(NodeOptions, NameTheRun) {
+  const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};
+  const auto with_job = [&](const std::string& job, BootOptions& options) {
+    std::vector<std::string> all = good;
+    all.insert(all.end(), {"--job", job});
+    return parse(all, options);
+  };
+  BootOptions options;
+  ASSERT_EQ(with_job("0123456789ab:6:4", options), "");
+  EXPECT_EQ(options.job.name, "0123456789ab");
+  EXPECT_EQ(options.job.nodes, 6u);
+  EXPECT_EQ(options.job.ranks, 4u);
+  for (const char* const bad : {"", "ab", "ab:4", "ab:4:5", "ab:4:0", ":4:4", "a/b:4:4", "ab:4:4:4",
+                                "0123456789abcdef01234:4:4", "ab:x:4", "ab:4294967295:4"}) {
+    EXPECT_NE(with_job(bad, options), "") << bad;
+  }
+}
+
 TEST(NodeOptions, AreRefusedWithOneLine) {
   BootOptions options;
   const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};

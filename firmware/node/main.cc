@@ -20,6 +20,7 @@
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
 #include "firmware/node/generations.h"
+#include "firmware/node/node_record.h"
 #include "firmware/node/node_server.h"
 #include "firmware/node/node_spares.h"
 #include "firmware/node/schedule_files.h"
@@ -41,6 +42,7 @@ struct LocalNode {
   BootedImage booted;  // if it boots from an image
   Programs programs;
   Generations generations;
+  NodeRecord record;
   std::unique_ptr<NodeSpares> spares;  // if its image has any
 };
 using Nodes = std::vector<std::unique_ptr<LocalNode>>;
@@ -49,6 +51,12 @@ using Nodes = std::vector<std::unique_ptr<LocalNode>>;
 int fail(int status, int channel, const std::string& what) {
   control::send_failure(channel, "espalier-node", what);
   return status;
+}
+
+// The same of a node whose record may be kept.
+int fail(int status, LocalNode& node, const std::string& what) {
+  node.record.ended(what);
+  return fail(status, node.channel, what);
 }
 
 void describe(const LocalNode& node) {
@@ -130,35 +138,38 @@ Result<void> allow_files(const BootOptions& options, const Nodes& nodes) {
 // status.
 int connect(const BootOptions& options, Nodes& nodes) {
   const auto allowed = allow_files(options, nodes);
-  if (!allowed) return fail(kFailed, nodes.front()->channel, allowed.error().message);
+  if (!allowed) return fail(kFailed, *nodes.front(), allowed.error().message);
   std::vector<ControlWireUp> wire_ups;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
     const std::uint32_t generations = node.booted.image.spares != 0 ? Recovery::kAllGenerations : 1;
     const auto opened = open_links(options, nodes, i, generations);
-    if (!opened) return fail(kFailed, node.channel, opened.error().message);
+    if (!opened) return fail(kFailed, node, opened.error().message);
     wire_ups.emplace_back(node.channel);
     wire_ups.back().set_release(node.booted.image.release, node.booted.releases.running);
     const auto published = publish_all(node.generations.newest(), node.number, wire_ups.back());
-    if (!published) return fail(kFailed, node.channel, published.error().message);
+    if (!published) return fail(kFailed, node, published.error().message);
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const auto started = start_connecting_all(nodes[i]->generations.newest(), wire_ups[i]);
-    if (!started) return fail(kFailed, nodes[i]->channel, started.error().message);
+    if (!started) return fail(kFailed, *nodes[i], started.error().message);
   }
   bool busy = true;
   while (busy) {
     busy = false;
     for (const std::unique_ptr<LocalNode>& node : nodes) {
       const auto connected = go_on_connecting_all(node->generations.newest());
-      if (!connected) return fail(kFailed, node->channel, connected.error().message);
+      if (!connected) return fail(kFailed, *node, connected.error().message);
       busy = busy || !*connected;
       // The neighbours of a lost launcher's node may have ended before they could connect.
       if (control::is_closed(node->channel)) return kFailed;
     }
     if (busy) sched_yield();
   }
-  for (const std::unique_ptr<LocalNode>& node : nodes) node->generations.take();
+  for (const std::unique_ptr<LocalNode>& node : nodes) {
+    node->generations.take();
+    node->record.connected();
+  }
   return 0;
 }
 
@@ -213,6 +224,7 @@ int run(const BootOptions& options, Nodes& nodes) {
     if (Slots* slots = node->booted.slots.get(); slots != nullptr) {
       servers.back()->after_first_good_run([slots] { confirm(*slots); });
     }
+    servers.back()->use(node->record);
     const Status status = servers.back()->init(config, options.log);
     if (status == Status::kOk && node->generations.count() > 1) {
       node->spares =
@@ -229,8 +241,7 @@ int run(const BootOptions& options, Nodes& nodes) {
                   "--comes-back: its image has no spares; expected one built with --spares");
     }
     if (status == Status::kOk) continue;
-    return fail(kFailed, node->channel,
-                std::string("cannot use this endpoint: ") + status_name(status));
+    return fail(kFailed, *node, std::string("cannot use this endpoint: ") + status_name(status));
   }
   return serve(servers);
 }
@@ -257,11 +268,13 @@ int main_of(const std::vector<std::string>& words) {
     return fail(kBadInput, nodes.empty() ? -1 : nodes.front()->channel, provider.error().message);
   }
   for (const std::unique_ptr<LocalNode>& node : nodes) {
+    const auto recorded = node->record.open(options, node->number);
+    if (!recorded) return fail(kBadInput, node->channel, recorded.error().message);
     const auto loaded = !options.schedules.empty()
                             ? load_programs(options, node->number, node->programs)
                             : boot_image(options, node->number, node->booted, node->programs);
     std::fputs(node->booted.report.c_str(), options.check_only ? stdout : stderr);
-    if (!loaded) return fail(kBadInput, node->channel, loaded.error().message);
+    if (!loaded) return fail(kBadInput, *node, loaded.error().message);
     if (options.check_only) {
       describe(*node);
     } else if (!control::is_channel(node->channel)) {

@@ -24,7 +24,9 @@ Status NodeServer::poll_machine() {
   if (!restarts_) return status;
   restarts_ = false;
   const Status started = start_one();
-  return started == Status::kOk ? Status::kBusy : started;
+  if (started != Status::kOk) return started;
+  if (!repeats_) record_->reach(report_.completed, true);
+  return Status::kBusy;
 }
 
 Status NodeServer::recover(Status status) {

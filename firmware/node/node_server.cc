@@ -36,7 +36,11 @@ void NodeServer::step(bool look) {
       }
       // The idle machine answers keepalive probes and forwards causes. Its status was reported.
       if (state_ != State::kEnded) (void)poll_machine();
-      if (state_ == State::kIdle) wake_ = recovering_ ? next_poll() : monotonic_ns() + kIdleWait;
+      if (state_ == State::kIdle) {
+        const std::uint64_t now = monotonic_ns();
+        record_->look(now, nullptr, 0);
+        wake_ = recovering_ ? next_poll() : now + kIdleWait;
+      }
       break;
     case State::kAwaitsStart: await_start(); break;
     case State::kRunning: continue_run(); break;
@@ -50,6 +54,7 @@ void NodeServer::end(int exit_status) {
 }
 
 void NodeServer::map_memory(const control::Memory& memory, int descriptor) {
+  record_->count_rest();
   input_bytes_ = memory.input_bytes;
   output_bytes_ = memory.output_bytes;
   const bool mapped =
@@ -73,6 +78,7 @@ void NodeServer::fail(const std::string& what) {
   control::Failed failed;
   std::snprintf(failed.text, sizeof failed.text, "%s", what.c_str());
   (void)control::send(channel_, failed);
+  record_->ended(what);
   end(1);
 }
 
@@ -94,6 +100,7 @@ void NodeServer::take_packet() {
     report_.stall = machine_.stall_report();
     if (!control::send(channel_, report_)) end(1);
   } else {  // Quit, the end of the channel, or a packet that this state does not allow
+    if (kind != control::Packet::kQuit) record_->ended("");
     end(kind == control::Packet::kQuit ? 0 : 1);
   }
   if (descriptor >= 0) close(descriptor);
@@ -106,6 +113,7 @@ void NodeServer::take_request(const control::RunRequest& request) {
   report_.status = Status::kBusy;
   const Status status = prepare();
   if (status != Status::kOk) return finish(status);
+  record_request();
   state_ = State::kAwaitsStart;
   wake_ = 0;
 }
@@ -167,8 +175,20 @@ ElementCounts NodeServer::counts() {
   return {counts, request_.counts, offsets_.data()};
 }
 
+void NodeServer::record_request() {
+  const Program& program = programs_.programs[request_.program];
+  record_->begin_run({.collective = program.collective,
+                      .root = program.root,
+                      .algorithm = program.algorithm,
+                      .op = op_,
+                      .counts = counts(),
+                      .program = &program},
+                     numbers_.next());
+}
+
 void NodeServer::await_start() {
   const std::uint64_t now = monotonic_ns();
+  record_->look(now, nullptr, 0);
   if (now + kWatchClock < request_.start_ns) {
     take_packet();
     wake_ = std::min(request_.start_ns - kWatchClock, now + kIdleWait);
@@ -186,7 +206,8 @@ void NodeServer::await_start() {
   Status status = look();
   if (status == Status::kBusy) return;
   if (status == Status::kOk) status = start_one();
-  if (status != Status::kOk) finish(status);
+  if (status != Status::kOk) return finish(status);
+  record_->begin();
 }
 
 Status NodeServer::start_one() {
@@ -202,16 +223,22 @@ void NodeServer::continue_run() {
     if (now >= next_look_ns_ && !repeats_) {
       take_packet();
       next_look_ns_ = now + kControlInterval;
+      record_->look(now, recovering_ ? nullptr : &machine_, report_.completed);
     }
     wake_ = repeats_ ? next_poll() : std::min(next_poll(), next_look_ns_);
     return;
   }
   if (status == Status::kOk) {
     ++report_.completed;
-    if ((report_.completed & 0xff) == 0 && !repeats_) take_packet();
+    if (!repeats_) record_->end();
+    if ((report_.completed & 0xff) == 0 && !repeats_) {
+      take_packet();
+      record_->look(monotonic_ns(), &machine_, report_.completed);
+    }
     if (state_ == State::kEnded) return;
     if (report_.completed < request_.repetitions) {
       status = start_one();
+      if (status == Status::kOk && !repeats_) record_->begin();
       if (status == Status::kOk) return;
     }
   }
@@ -233,6 +260,8 @@ void NodeServer::finish(Status status) {
   if (recovery_) report_.loss = {recovery_->generation(), recovery_->loss()};
   report_.log = log_.counts();
   if (status != Status::kOk) report_.stall = machine_.stall_report();
+  if (is_failure(status)) record_->fail(report_.cause, report_.stall, monotonic_ns());
+  record_->end_run(report_.completed);
   if (status == Status::kOk && report_.completed > 0 && after_good_run_) {
     after_good_run_();
     after_good_run_ = nullptr;

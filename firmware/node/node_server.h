@@ -17,6 +17,7 @@
 #include "espalier/internal/base/assert.h"
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
+#include "firmware/node/node_record.h"
 #include "firmware/node/node_spares.h"
 #include "firmware/node/schedule_files.h"
 
@@ -43,6 +44,8 @@ class NodeServer {
   // `present`, and those over which the node asks. Without it such a request ends the node.
   using OpenLinksAnew = std::function<Result<void>(std::uint32_t present, std::uint32_t lost)>;
   void on_return(OpenLinksAnew call) { open_links_anew_ = std::move(call); }
+  // Writes to this record, which must outlive the server.
+  void use(NodeRecord& record) { record_ = &record; }
   // The others went on without this node: it asks them to take it in. Call after use().
   void come_back() {
     ESPALIER_ASSERT(spares_ != nullptr);
@@ -82,6 +85,7 @@ class NodeServer {
   [[nodiscard]] ElementCounts counts();
   void await_start();
   Status start_one();
+  void record_request();
   void continue_run();
   void finish(Status status);
 
@@ -97,6 +101,8 @@ class NodeServer {
 
   Endpoint& endpoint_;
   const Programs& programs_;
+  NodeRecord unrecorded_;
+  NodeRecord* record_ = &unrecorded_;
   int channel_;
   Machine machine_;
   EventLog log_;

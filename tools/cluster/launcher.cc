@@ -19,6 +19,7 @@
 #include "base/process/open_files.h"
 #include "base/process/system_error.h"
 #include "base/try.h"
+#include "communicator/record/folder.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::cluster {
@@ -29,9 +30,9 @@ constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
 constexpr std::uint64_t kFilesPerNode = 2;             // its channel and its memory
 
 // `start`: of LaunchOptions.commands, expanded.
-std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_t first,
-                                      const std::string& start, const std::vector<int>& channels,
-                                      bool comes_back) {
+std::vector<std::string> node_command(const LaunchOptions& options, const std::string& job,
+                                      std::uint32_t first, const std::string& start,
+                                      const std::vector<int>& channels, bool comes_back) {
   std::vector<std::string> command;
   std::istringstream prefix(expand_template(options.prefix, first));
   for (std::string word; prefix >> word;) command.push_back(word);
@@ -61,6 +62,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   if (!options.address.empty()) {
     command.insert(command.end(), {"--address", expand_address(options.address, first)});
   }
+  if (!job.empty()) command.insert(command.end(), {"--job", job});
   if (options.check_blocks) command.push_back("--check-blocks");
   if (options.authenticate_data) command.push_back("--authenticate-data");
   if (options.log) command.push_back("--log");
@@ -160,9 +162,25 @@ Result<void> NodeProcesses::start_processes() {
   const std::uint64_t files = kOwnFiles + kFilesPerNode * options_.nodes;
   ESPALIER_TRY(allow_open_files(files, counted(options_.nodes, "node")));
   ESPALIER_TRY(keeper_.start());
+  ESPALIER_TRY(name_job());
   for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
     ESPALIER_TRY(signals_.check());
     ESPALIER_TRY(spawn(first, process_end(first)));
+  }
+  return {};
+}
+
+// Names the job for the nodes' records (docs/watching.md).
+Result<void> NodeProcesses::name_job() {
+  if (options_.ranks == 0) return {};
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) return {};  // then without records
+  char name[16];
+  std::snprintf(name, sizeof name, "%012" PRIx64, number & 0xffff'ffff'ffff);
+  job_ = std::string(name) + ":" + std::to_string(options_.nodes) + ":" +
+         std::to_string(options_.ranks);
+  if (const std::string folder = record::make_run_folder(); !folder.empty()) {
+    record::remove_stale(folder);
   }
   return {};
 }
@@ -193,7 +211,8 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
     return fail(std::string("cannot open a control channel: ") + system_error_text(failure));
   }
   const std::string start = expand_template(options_.commands[first], first);
-  const std::vector<std::string> command = node_command(options_, first, start, theirs, comes_back);
+  const std::vector<std::string> command =
+      node_command(options_, job_, first, start, theirs, comes_back);
   const pid_t child = keeper_.fork_group();
   if (child == 0) become_node(command, theirs);
   const int failure = errno;

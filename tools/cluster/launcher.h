@@ -45,6 +45,7 @@ struct LaunchOptions {
   std::string prefix;
   std::string address;
   std::uint32_t nodes = 0;
+  std::uint32_t ranks = 0;  // of the schedule; the other nodes are routers. 0: no records are kept
   std::uint32_t nodes_per_process = 1;
   // By node: what starts it in espalier-node's place, in a process of its own; words for sh, which
   // get a node's options after them, %r and %n as above. Empty, or not there: espalier-node.
@@ -206,6 +207,7 @@ class NodeProcesses {
   [[nodiscard]] Result<void> spawn(std::uint32_t first, std::uint32_t end, bool comes_back = false);
   [[nodiscard]] Result<void> check_releases() const;
   [[nodiscard]] Result<void> start_processes();
+  [[nodiscard]] Result<void> name_job();
   [[nodiscard]] Result<void> wire_up();
   [[nodiscard]] Result<void> check_left_out(std::uint32_t node) const;
   // Whether nodes have reported that they took in a node again.
@@ -229,6 +231,7 @@ class NodeProcesses {
   void end();
 
   bool is_refused_ = false;
+  std::string job_;  // words for the nodes' records; empty: they keep none
   SignalWatch signals_;
   AwakeClock clock_;
   Keeper keeper_;

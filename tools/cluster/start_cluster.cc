@@ -15,6 +15,7 @@
 #include "base/network/address.h"
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
+#include "communicator/record/folder.h"
 #include "hal/fabric/provider_list.h"
 #include "tools/cluster/node_call.h"
 #include "tools/common/failure.h"
@@ -154,6 +155,7 @@ bool parse_disturbance(const std::string& text, int signal, cluster::LaunchOptio
 void start_cluster(cluster::LaunchOptions options,
                    const std::vector<std::vector<std::uint8_t>>& schedules,
                    cluster::NodeProcesses& cluster) {
+  if (options.ranks != 0) (void)or_bad_input(record::given_folder());
   std::list<InheritedFile> files;
   options.schedules.clear();
   for (const std::vector<std::uint8_t>& bytes : schedules) {

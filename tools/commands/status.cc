@@ -22,11 +22,11 @@ namespace {
 constexpr const char* kStatusShell = "ssh -o BatchMode=yes";
 
 constexpr const char* kStatusFooter =
-    "Reads the records that the ranks of this user's jobs keep on this host; no rank does "
-    "anything\n"
-    "for it, and no rank waits. Ranks on other hosts are asked for through the remote shell: the\n"
-    "hosts of the jobs found here, or those of --host. The suspect comes first: a rank that never\n"
-    "started, is stopped, called another collective or computes, or a link that passes nothing.\n"
+    "Reads the records that the ranks of this user's jobs keep on this host, and the nodes and\n"
+    "gateways of 'espalier run'; no rank does anything for it, and no rank waits. Ranks on other\n"
+    "hosts are asked for through the remote shell: the hosts of the jobs found here, or those of\n"
+    "--host. The suspect comes first: a rank that never started, is stopped, called another\n"
+    "collective or computes, or a link that passes nothing.\n"
     "--records reads what is left of a job that ran with ESPALIER_RECORD=FOLDER and failed.\n"
     "Examples:\n"
     "  espalier status\n"

@@ -123,6 +123,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
     options.launch.links.push_back(tools::to_text(table));
   check_memory(options, schedule, tables, what, most);
   options.launch.nodes = schedule.file.nodes();
+  options.launch.ranks = program.ranks;
   for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
     options.launch.names.push_back(schedule.topology->node_name(node));
   }

@@ -79,6 +79,7 @@ Json rank_json(const record::JobView& job, const RankView& rank) {
   }
   Json json = {
       {"rank", process.rank},
+      {"role", role_of(process)},
       {"host", std::string(process.host)},
       {"process", process.pid},
       {"version", std::string(process.library)},
@@ -99,6 +100,7 @@ Json rank_json(const record::JobView& job, const RankView& rank) {
                            {"ranks", record::awaited_ranks(job, rank)},
                            {"newcomers", process.agreement.newcomers}});
   }
+  if (process.board[0] != 0) json.add("board", std::string(process.board));
   if (process.text[0] != 0) json.add("join_failure", std::string(process.text));
   return json;
 }

@@ -35,6 +35,13 @@ const CommunicatorView* main_communicator(const RankView& rank) {
   return best;
 }
 
+// "3", "17 router", "6 board"
+std::string rank_text(const Process& process) {
+  const char* const role = role_of(process);
+  const std::string number = std::to_string(process.rank);
+  return std::string(role) == "rank" ? number : number + " " + role;
+}
+
 std::string state_text(const JobView& job, const RankView& rank, const RankState& state) {
   const std::string time = duration_text(state.for_s);
   if (state.is_agreeing) {
@@ -44,17 +51,20 @@ std::string state_text(const JobView& job, const RankView& rank, const RankState
   }
   const CommunicatorView* const of = state.communicator;
   if (state.name == "waiting") {
-    const std::string peer = std::to_string(of->wait->peer_in_job);
+    const std::string peer =
+        record::ranks_text({of->wait->peer_in_job}, rank.view.process.schedule_ranks);
     const bool is_for_peer = of->wait->is_for_peer != 0;
     return "waiting " + time +
            (!is_for_peer                ? ""
-            : of->wait->is_sending != 0 ? " to send to rank " + peer
-                                        : " to receive from rank " + peer);
+            : of->wait->is_sending != 0 ? " to send to " + peer
+                                        : " to receive from " + peer);
   }
   if (state.name == "failed" && of != nullptr) {
     return "failed " + time + " ago: " + status_name(static_cast<Status>(of->failure->status));
   }
-  if (state.name == "failed") return "failed to join";
+  if (state.name == "failed") {
+    return rank.view.process.schedule_ranks == 0 ? "failed to join" : "failed";
+  }
   return state.name + " " + time + (rank.life == record::Life::kEnded ? " ago" : "");
 }
 
@@ -63,7 +73,7 @@ using Row = std::array<std::string, 8>;
 Row row_of(const JobView& job, const RankView& rank) {
   const RankState state = state_of(rank);
   const Process& process = rank.view.process;
-  Row row = {std::to_string(process.rank), one_line(process.host), std::to_string(process.pid),
+  Row row = {rank_text(process), one_line(process.host), std::to_string(process.pid),
              state_text(job, rank, state)};
   const CommunicatorView* const of = state.communicator;
   if (of == nullptr) return row;
@@ -72,7 +82,8 @@ Row row_of(const JobView& job, const RankView& rank) {
   row[5] = record::short_text(of->calls.back().word);
   row[6] = of->calls.back().algorithm;
   if (of->wait && of->wait->step >= 0) {
-    row[7] = std::to_string(of->wait->step) + " of " + std::to_string(of->wait->steps);
+    row[7] = std::to_string(of->wait->step) +
+             (of->wait->steps == 0 ? "" : " of " + std::to_string(of->wait->steps));
   }
   return row;
 }
@@ -117,7 +128,10 @@ std::string links_text(const JobView& job) {
 std::string head_of(const JobView& job) {
   std::set<std::string> hosts;
   for (const RankView& rank : job.ranks) hosts.insert(rank.view.process.host);
-  std::string text = "job " + one_line(job.name) + ": " + counted(job.size, "rank") + ", " +
+  const std::uint32_t routers = job.schedule_ranks == 0 ? 0 : job.size - job.schedule_ranks;
+  const std::string nodes = counted(job.size - routers, "rank") +
+                            (routers == 0 ? "" : " and " + counted(routers, "router"));
+  std::string text = "job " + one_line(job.name) + ": " + nodes + ", " +
                      std::to_string(job.ranks.size()) + " with a record, on " +
                      counted(hosts.size(), "host");
   const Process& process = job.ranks.front().view.process;
@@ -127,6 +141,11 @@ std::string head_of(const JobView& job) {
 
 }  // namespace
 
+const char* role_of(const Process& process) {
+  if (process.board[0] != 0) return "board";
+  return process.schedule_ranks != 0 && process.rank >= process.schedule_ranks ? "router" : "rank";
+}
+
 RankState state_of(const RankView& rank) {
   const Process& process = rank.view.process;
   RankState state{.communicator = main_communicator(rank)};
@@ -135,6 +154,7 @@ RankState state_of(const RankView& rank) {
   if (process.state == ProcessState::kJoinFailed) {
     return {.name = "failed", .for_s = rank.age(process.since_ns)};
   }
+  if (process.text[0] != 0) return {.name = "failed", .for_s = rank.quiet_s};  // a node
   if (rank.life == record::Life::kEnded && !has_failed) {
     state.name = "ended";
     state.for_s = rank.quiet_s;
@@ -201,7 +221,7 @@ std::string ended_text(const Report& report) {
           "\n";
   text += "  records: " +
           (missing.empty() ? "of all ranks"
-                           : record::ranks_text(missing) +
+                           : record::ranks_text(missing, job.schedule_ranks) +
                                  " left none: they left in order, never "
                                  "started, or wrote elsewhere") +
           "\n";

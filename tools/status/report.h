@@ -23,6 +23,8 @@ struct RankState {
   const record::CommunicatorView* communicator = nullptr;  // that the state is of; may be null
   bool is_agreeing = false;                                // waiting in accept() or rejoin()
 };
+// "rank", "router" or "board".
+[[nodiscard]] const char* role_of(const record::Process& process);
 [[nodiscard]] RankState state_of(const record::RankView& rank);
 
 // A job that runs: the suspects, a row per rank, bytes per link.

@@ -340,6 +340,46 @@ TEST(Diagnosis, NamesWhomAcceptAndRejoinAwait) {
   EXPECT_TRUE(diagnose(job).suspects.empty());
 }
 
+// A run of `espalier run` with three ranks and a router.
+JobView run_of_four() {
+  JobView job = job_of(4);
+  job.schedule_ranks = 3;
+  for (RankView& rank : job.ranks) rank.view.process.schedule_ranks = 3;
+  return job;
+}
+
+TEST(Diagnosis, NamesRoutersOfARun) {
+  JobView job = run_of_four();
+  let_wait(job, 0, 3, 0);
+  expect_first(job, Suspicion::kComputing, {3}, "router 3 is 1 call behind");
+  job.ranks[3].life = Life::kStopped;
+  expect_first(job, Suspicion::kStopped, {3}, "router 3 (process 0 on ) is stopped");
+  EXPECT_EQ(ranks_text({1, 3}, 3), "rank 1 and router 3");
+  EXPECT_EQ(ranks_text({1, 3}), "ranks 1 and 3");
+}
+
+TEST(Diagnosis, TakesTheReasonForWhichANodeEnded) {
+  JobView job = run_of_four();
+  let_wait(job, 0, 1, 0);
+  std::snprintf(job.ranks[1].view.process.text, sizeof Process::text, "%s", "its board is gone");
+  expect_first(job, Suspicion::kFailed, {1}, "rank 1 (process 0 on ) ended: its board is gone");
+}
+
+// What a board told before its cable was cut says nothing of what it waits for now.
+TEST(Diagnosis, ABoardWithoutASignIsNotAskedForItsWait) {
+  JobView job = run_of_four();
+  std::snprintf(job.ranks[1].view.process.board, sizeof Process::board, "%s", "b at tty");
+  let_wait(job, 0, 1, 0);
+  let_wait(job, 1, 2, 0);
+  job.ranks[1].quiet_s = 0.5;
+  expect_first(job, Suspicion::kComputing, {2}, "rank 2 is 1 call behind");
+  job.ranks[1].quiet_s = 1;
+  EXPECT_TRUE(diagnose(job).suspects.empty() || diagnose(job).suspects.front().ranks[0] == 2);
+  job.ranks[1].quiet_s = 2.5;
+  expect_first(job, Suspicion::kStopped, {1},
+               "rank 1 (board b at tty, gateway: process 0 on ) gives no sign, for 2.5 s");
+}
+
 // A communicator that failed, and that the job has replaced.
 void add_past(JobView& job) {
   for (std::uint32_t rank = 0; rank < job.size; ++rank) let_wait(job, rank, (rank + 1) % 2, 1, 80);

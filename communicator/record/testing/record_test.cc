@@ -201,6 +201,35 @@ TEST_F(RecordTest, IsRemovedAtTheEndUnlessARankFailed) {
   EXPECT_STREQ(view.communicators.front().failure->text, "a failure");
 }
 
+TEST_F(RecordTest, SkipsTheCallsThatABoardMadeMeanwhile) {
+  const auto writer = make();
+  Recorder recorder;
+  recorder.open(writer, 0, {0, 1}, 0);
+  const auto calls = [&] { return or_throw(read_view(paths().front())).communicators.front(); };
+  recorder.begin(7, 0);
+  recorder.skip_to(0, 8, 0);  // it is still in its first call
+  EXPECT_EQ(calls().begun, 1u);
+  EXPECT_EQ(calls().done, 0u);
+  recorder.skip_to(3, 8, 0);
+  EXPECT_EQ(calls().done, 3u);
+  EXPECT_EQ(calls().find(1)->word, 7u);
+  EXPECT_EQ(calls().find(3)->word, 8u);
+  recorder.skip_to(1000, 9, 0);
+  EXPECT_EQ(calls().begun, 1000u);
+  EXPECT_EQ(calls().done, 1000u);
+  for (const CallView& call : calls().calls) EXPECT_EQ(call.word, 9u) << call.number;
+  recorder.skip_to(2, 5, 0);  // a node that came back
+  EXPECT_EQ(calls().done, 2u);
+  EXPECT_EQ(calls().calls.size(), 2u);
+  recorder.set_bytes(1, 10, 20);
+  recorder.set_bytes(1, 11, 21);
+  const View view = or_throw(read_view(paths().front()));
+  ASSERT_EQ(view.peers.size(), 1u);
+  EXPECT_EQ(view.peers.front().sent, 11u);
+  EXPECT_EQ(view.peers.front().received, 21u);
+  recorder.close();
+}
+
 TEST_F(RecordTest, AForkedChildLeavesItAlone) {
   auto writer = make();
   const pid_t child = fork();
