@@ -66,6 +66,7 @@ Conversation::Event Gateway::pump() {
 
 Result<void> Gateway::check_works() {
   report_rejections();
+  look_at_board(clock_.now());
   if (const auto end = child_.ended(); end && end->failed) {
     return fail_board(end->how + "; it was started as: " + options_.start);
   }
@@ -113,7 +114,6 @@ int Gateway::serve() {
     if (served && (state_ != State::kRunning || now >= next_look)) served = take_from_launcher();
     if (served && now >= next_look) {
       served = check_works();
-      look_at_board(now);
       next_look = now + kLook;
     }
     if (!served && !ended_) return report_failure(kFailed, served.error());

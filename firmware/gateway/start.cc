@@ -394,6 +394,7 @@ Result<void> Gateway::open_bridge(const Bridge::Shape& shape) {
 // Connects the newest endpoints.
 Result<void> Gateway::connect() {
   node::ControlWireUp wire_up(channel(), child_.pid());
+  wire_up.on_wait([this] { look_at_board(clock_.now()); });
   ReleaseDigest release(hello_.topology_digest, hello_.release, hello_.counter);
   for (const agent::ProgramEntry& program : board_programs_) release.add(program.schedule);
   wire_up.set_release(hello_.release, release.value());

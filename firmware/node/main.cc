@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/counted.h"
 #include "base/process/file_limit.h"
 #include "base/process/inherited.h"
@@ -133,6 +134,12 @@ Result<void> allow_files(const BootOptions& options, const Nodes& nodes) {
                           counted(lanes, "lane") + " over " + options.provider);
 }
 
+// Notes in the records that the nodes, which are being connected, live.
+void beat(const Nodes& nodes) {
+  const std::uint64_t now = monotonic_ns();
+  for (const std::unique_ptr<LocalNode>& node : nodes) node->record.look(now, nullptr, 0);
+}
+
 // Opens the endpoints of all nodes, publishes their addresses, then connects them. All nodes take
 // turns in each part, because nodes of one process may be neighbours. Returns 0, or the exit
 // status.
@@ -147,6 +154,7 @@ int connect(const BootOptions& options, Nodes& nodes) {
     if (!opened) return fail(kFailed, node, opened.error().message);
     wire_ups.emplace_back(node.channel);
     wire_ups.back().set_release(node.booted.image.release, node.booted.releases.running);
+    wire_ups.back().on_wait([&nodes] { beat(nodes); });
     const auto published = publish_all(node.generations.newest(), node.number, wire_ups.back());
     if (!published) return fail(kFailed, node, published.error().message);
   }
@@ -164,6 +172,7 @@ int connect(const BootOptions& options, Nodes& nodes) {
       // The neighbours of a lost launcher's node may have ended before they could connect.
       if (control::is_closed(node->channel)) return kFailed;
     }
+    beat(nodes);
     if (busy) sched_yield();
   }
   for (const std::unique_ptr<LocalNode>& node : nodes) {

@@ -41,7 +41,8 @@ Result<std::vector<std::string>> ControlWireUp::collect() {
   int descriptor = -1;
   control::Received received = control::Received::kNothing;
   while (received == control::Received::kNothing) {
-    received = control::receive(channel_, packet, descriptor, -1);
+    received = control::receive(channel_, packet, descriptor, wait_ ? 100 : -1);
+    if (wait_) wait_();
   }
   if (received != control::Received::kPacket || packet.packet != control::Packet::kPeers ||
       packet.peers.lanes != lanes_) {

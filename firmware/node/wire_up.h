@@ -2,8 +2,10 @@
 // The address exchange of a node that `espalier run` started. Host only.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
@@ -20,6 +22,8 @@ class ControlWireUp : public ofi::WireUp {
     release_ = release;
     release_digest_ = digest;
   }
+  // Sets the function that is called ten times a second while collect() waits.
+  void on_wait(std::function<void()> call) { wait_ = std::move(call); }
   [[nodiscard]] Result<void> publish(std::uint32_t node, const std::vector<std::string>& addresses,
                                      const std::vector<std::uint32_t>& peers) override;
   [[nodiscard]] Result<std::vector<std::string>> collect() override;
@@ -27,6 +31,7 @@ class ControlWireUp : public ofi::WireUp {
 
  private:
   int channel_;
+  std::function<void()> wait_;
   std::int32_t pid_;
   std::uint32_t lanes_ = 0;
   std::uint32_t release_ = 0;
