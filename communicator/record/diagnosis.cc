@@ -357,6 +357,22 @@ void find_waits(const JobView& job, Diagnosis& found) {
   }
 }
 
+// Adds a rank that gave no sign for long before the others ended: first, if the waits lead to it.
+// `waits`: position of the suspects that the waits found.
+void add_silent(const Suspect& silent, std::size_t waits, Diagnosis& found) {
+  auto& all = found.suspects;
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(waits);
+  const auto leads_to_it = [&](const Suspect& each) {
+    return std::find(each.ranks.begin(), each.ranks.end(), silent.ranks.front()) !=
+           each.ranks.end();
+  };
+  if (std::any_of(first, all.end(), leads_to_it)) {
+    all.insert(first, silent);
+  } else {
+    all.push_back(silent);
+  }
+}
+
 // What still matters to a job that runs: not the communicators that it has given up, and no cancel,
 // which is the program's own will.
 JobView without_past(JobView job) {
@@ -541,7 +557,9 @@ Diagnosis diagnose(const JobView& whole) {
   for (const Suspect& each : lost.early) found.suspects.push_back(each);
   find_divergence(job, found);
   find_agreements(job, found);
+  const std::size_t waits = found.suspects.size();
   find_waits(job, found);
+  for (const Suspect& each : lost.silent) add_silent(each, waits, found);
   for (const Suspect& each : lost.at_end) found.suspects.push_back(each);
   find_failure(job, found);
   return found;

@@ -10,7 +10,7 @@
 namespace espalier::record {
 namespace {
 
-constexpr double kEndS = 1;  // the processes of a job that is killed end within this time
+constexpr double kEndS = 2;  // the processes of a job that is killed end within this time
 constexpr double kAtOnceS = 0.5;
 
 double seconds(std::uint64_t from_ns, std::uint64_t to_ns) {
@@ -99,8 +99,10 @@ Losses find_losses(const JobView& job) {
     if (!is_lost(rank)) continue;
     auto loss = seen_by_others(job, rank.view.process.rank);
     if (!loss) loss = found_dead(job, rank);
-    if (!loss && rank.quiet_s >= kSilentS) loss = Loss{};
-    if (!loss) continue;
+    if (!loss) {
+      if (rank.quiet_s >= kSilentS) losses.silent.push_back(suspect_of(rank, {}));
+      continue;
+    }
     const bool is_early = count == 1 || rank.quiet_s >= kSilentS ||
                           (loss->at_wall != 0 && seconds(loss->at_wall, last) >= kEndS);
     (is_early ? losses.early : losses.at_end).push_back(suspect_of(rank, *loss));
@@ -113,7 +115,8 @@ JobView without_end(JobView job) {
   const std::uint64_t last = last_sign(job);
   for (RankView& rank : job.ranks) {
     for (CommunicatorView& part : rank.view.communicators) {
-      if (is_dead_link(part) && seconds(part.failure->at_wall, last) < kEndS) part.failure.reset();
+      if (part.has_left || !is_dead_link(part)) continue;
+      if (seconds(part.failure->at_wall, last) < kEndS) part.failure.reset();
     }
   }
   return job;

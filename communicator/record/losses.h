@@ -10,6 +10,8 @@ namespace espalier::record {
 struct Losses {
   std::vector<Suspect> early = {};   // before the job ended, or the only process without an end
   std::vector<Suspect> at_end = {};  // while the others were killed, too
+  // No process saw it. On a busy host the processes of a job are killed long after one another.
+  std::vector<Suspect> silent = {};
 };
 
 // A process is lost if its record has neither a failure nor an end. How it was lost, another

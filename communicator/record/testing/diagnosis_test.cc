@@ -260,6 +260,18 @@ TEST(Diagnosis, TellsAKilledProcessFromAStoppedOneByTheRecords) {
   expect_first(job, Suspicion::kCut, {0, 1}, "although both ranks lived");
 }
 
+// Its last sign alone says little: the waits come first, unless they lead to it.
+TEST(Diagnosis, ASilentRankIsTheCulpritOfAnEndedJobIfOthersWaitForIt) {
+  JobView job = job_of(4);
+  job.has_ended = true;
+  job.ranks[3].quiet_s = 3.5;
+  expect_first(job, Suspicion::kStopped, {3}, "was stopped, or ended, 3.5 s before");
+  for (const std::uint32_t rank : {0, 2}) let_wait(job, rank, 1, 0);
+  expect_first(job, Suspicion::kComputing, {1}, "computing for 41 s");
+  let_wait(job, 1, 3, 0);
+  expect_first(job, Suspicion::kStopped, {3}, "was stopped, or ended, 3.5 s before");
+}
+
 // The first ones are dead for the last ones.
 TEST(Diagnosis, AJobThatIsKilledHasNoCulprit) {
   JobView job = ended_job(0.1);
