@@ -88,9 +88,11 @@ void Channel::await_early_end() {
 }
 
 // The machine ends once all ranks know the cause. So a rank that hears from the job's server that
-// accept() has ended for this reason has the cause, too.
+// accept() has ended for this reason has the cause, too. A call of another thread makes progress
+// itself.
 std::string Channel::end_of_accept() {
-  const Use use(*this, Use::Crowd::kWaits);
+  const Use use(*this);
+  if (!use.has()) return "";
   progress();
   const Cause cause = known_cause();
   return has_ended_ && cause.status == Status::kCancelled ? cancel_text(cause) : "";
