@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "espalier/base/status.h"
 
@@ -48,11 +49,21 @@ struct Loss {
   std::string witness = {};
 };
 
-std::optional<Loss> seen_by_others(const JobView& job, std::uint32_t rank) {
+// Nodes of `espalier run` may share a process.
+bool are_together(const RankView& rank, const RankView& other) {
+  const Process &one = rank.view.process, &two = other.view.process;
+  if (one.rank == two.rank) return true;
+  return one.pid != 0 && one.pid == two.pid && one.start_ticks == two.start_ticks &&
+         std::string_view(one.host) == two.host;
+}
+
+std::optional<Loss> seen_by_others(const JobView& job, const RankView& lost) {
   std::optional<Loss> first;
   for (const RankView& other : job.ranks) {
     const Process& process = other.view.process;
-    if (process.sight.what == Sighted::kNothing || process.sight.rank != rank) continue;
+    if (process.sight.what == Sighted::kNothing) continue;
+    const RankView* const seen = job.find(process.sight.rank);
+    if (seen == nullptr || !are_together(*seen, lost)) continue;
     if (first && first->at_wall <= process.sight.at_wall) continue;
     first = Loss{process.sight.what, process.sight.at_wall,
                  ", as rank " + std::to_string(process.rank) + " saw"};
@@ -97,7 +108,7 @@ Losses find_losses(const JobView& job) {
   const std::uint64_t last = last_sign(job);
   for (const RankView& rank : job.ranks) {
     if (!is_lost(rank)) continue;
-    auto loss = seen_by_others(job, rank.view.process.rank);
+    auto loss = seen_by_others(job, rank);
     if (!loss) loss = found_dead(job, rank);
     if (!loss) {
       if (rank.quiet_s >= kSilentS) losses.silent.push_back(suspect_of(rank, {}));

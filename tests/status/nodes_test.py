@@ -149,7 +149,7 @@ class Nodes(boards.BoardTest):
         self.assertEqual(run.process.wait(timeout=HANG_S), 1)
         self.assertIsNone(run.ask())
         job = run.ask("--records", run.path / "records")
-        self.is_first(job, ["stopped"], [3], "rank 3 (process")
+        self.is_first(job, ["ended"], [3], "rank 3 (process")
         self.assertRegex(job["cause"], r"^allreduce of 1024 f32, sum failed: dead link: node \d found its link to node 3 dead$")
 
     def test_a_node_that_never_starts(self):

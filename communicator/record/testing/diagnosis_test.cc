@@ -272,6 +272,19 @@ TEST(Diagnosis, ASilentRankIsTheCulpritOfAnEndedJobIfOthersWaitForIt) {
   expect_first(job, Suspicion::kStopped, {3}, "was stopped, or ended, 3.5 s before");
 }
 
+// Two nodes of a run in one process: another node saw one of them.
+TEST(Diagnosis, AStoppedProcessIsAllItsNodes) {
+  JobView job = ended_job(2.9);
+  job.ranks[0].view.process.pid = 1;
+  job.ranks[1].view.process.pid = job.ranks[2].view.process.pid = 2;
+  for (const std::uint32_t rank : {1, 2}) {
+    world_of(job, rank).failure.reset();
+    job.ranks[rank].quiet_s = 2.9;
+  }
+  job.ranks[0].view.process.sight = {kNow - 2 * kSecond, 2, Sighted::kStopped};
+  expect_first(job, Suspicion::kStopped, {1}, "rank 1 (process 2 on ) was stopped, 2.9 s before");
+}
+
 // The first ones are dead for the last ones.
 TEST(Diagnosis, AJobThatIsKilledHasNoCulprit) {
   JobView job = ended_job(0.1);
