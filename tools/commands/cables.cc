@@ -3,12 +3,14 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/process/variables.h"
 #include "bootstrap/cables/search.h"
 #include "bootstrap/secret.h"
 #include "espalier/topology/topology.h"
+#include "tools/cables/files.h"
 #include "tools/cables/report.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -36,7 +38,8 @@ constexpr const char* kCablesFooter =
     "input.";
 
 struct CablesWords {
-  std::string secret, interfaces, svg, topology;
+  std::string secret, interfaces, svg, topology, file, mlx;
+  std::vector<std::string> lldp;
   std::uint32_t hosts = 0, wait_s = 30, port = cables::kSearchPort;
   bool is_json = false;
 };
@@ -64,29 +67,58 @@ void write_files(const cables::Graph& graph, const CablesWords& words) {
   if (!words.svg.empty()) write_file(words.svg, topology::draw_svg(**topology));
 }
 
-void run_cables(const CablesWords& words) {
-  const bootstrap::JobSecret secret = secret_of(words);
-  for (const std::string& path : {words.svg, words.topology}) {
-    if (!path.empty()) check_writable(path);
+cables::Source read_source(const std::string& path) {
+  return {path, read_given(path, FileKind::kTopology)};
+}
+
+// HOST=FILE, several times.
+cables::Graph read_lldp_files(const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, cables::Source>> hosts;
+  for (const std::string& word : words) {
+    const std::size_t split = word.find('=');
+    if (split == 0 || split >= word.size() - 1) {
+      bad_input("--lldp '" + one_line(word) + "'; expected HOST=FILE");
+    }
+    hosts.emplace_back(word.substr(0, split), read_source(word.substr(split + 1)));
   }
-  const cables::SearchResult found =
-      or_bad_input(cables::search({.secret = secret,
-                                   .interfaces = words.interfaces,
-                                   .port = static_cast<std::uint16_t>(words.port),
-                                   .hosts = words.hosts,
-                                   .wait = std::chrono::seconds(words.wait_s)}));
-  if (words.is_json) {
+  return or_bad_input(cables::read_lldp(hosts));
+}
+
+cables::SearchResult find(const CablesWords& words) {
+  if (!words.file.empty()) {
+    return {.graph = or_bad_input(cables::read_lines(read_source(words.file))), .is_settled = true};
+  }
+  if (!words.mlx.empty()) {
+    return {.graph = or_bad_input(cables::read_mlx(read_source(words.mlx))), .is_settled = true};
+  }
+  if (!words.lldp.empty()) return {.graph = read_lldp_files(words.lldp), .is_settled = true};
+  return or_bad_input(cables::search({.secret = secret_of(words),
+                                      .interfaces = words.interfaces,
+                                      .port = static_cast<std::uint16_t>(words.port),
+                                      .hosts = words.hosts,
+                                      .wait = std::chrono::seconds(words.wait_s)}));
+}
+
+void print(const cables::SearchResult& found, bool is_json) {
+  if (is_json) {
     Json json = cables::json_of(found.graph);
     json.add("settled", found.is_settled);
     json.add("refused_packets", found.refused);
-    print_json(json);
-  } else {
-    std::fputs(cables::text_of(found.graph).c_str(), stdout);
-    if (found.refused != 0) {
-      std::printf("  note: %s refused: of another secret, malformed or repeated\n",
-                  counted(found.refused, "packet").c_str());
-    }
+    return print_json(json);
   }
+  std::fputs(cables::text_of(found.graph).c_str(), stdout);
+  if (found.refused != 0) {
+    std::printf("  note: %s refused: of another secret, malformed or repeated\n",
+                counted(found.refused, "packet").c_str());
+  }
+}
+
+void run_cables(const CablesWords& words) {
+  for (const std::string& path : {words.svg, words.topology}) {
+    if (!path.empty()) check_writable(path);
+  }
+  const cables::SearchResult found = find(words);
+  print(found, words.is_json);
   write_files(found.graph, words);
   std::size_t faults = 0;
   for (const cables::Finding& finding : found.graph.findings) faults += finding.is_fault();
@@ -103,14 +135,32 @@ void add_cables(Command app) {
   Command command = app.add_command(
       "cables", "Finds the cables between hosts that have no switch, and what is wrong with them");
   auto& words = command.bind<CablesWords>(run_cables);
-  command.number("--hosts", words.hosts, 2, cables::kMaxHosts,
-                 "End as soon as so many hosts are found and see the same");
-  command.number("--wait", words.wait_s, 1, 3600, "End after this time in any case, s");
-  command.text("--secret-file", words.secret,
-               "The secret of the job; otherwise the file that ESPALIER_SECRET_FILE names");
-  command.text("--interface", words.interfaces,
-               "Interfaces to search, e.g. eth1,eth2 or !docker0; otherwise ESPALIER_INTERFACE");
-  command.number("--port", words.port, 1, UINT16_MAX, "UDP port, the same on all hosts");
+  std::vector<Option> options;
+  options.push_back(command
+                        .number("--hosts", words.hosts, 2, cables::kMaxHosts,
+                                "End as soon as so many hosts are found and see the same")
+                        .show_default("any"));
+  options.push_back(
+      command.number("--wait", words.wait_s, 1, 3600, "End after this time in any case, s"));
+  options.push_back(
+      command.text("--secret-file", words.secret,
+                   "The secret of the job; otherwise the file that ESPALIER_SECRET_FILE names"));
+  options.push_back(command.text(
+      "--interface", words.interfaces,
+      "Interfaces to search, e.g. eth1,eth2 or !docker0; otherwise ESPALIER_INTERFACE"));
+  options.push_back(
+      command.number("--port", words.port, 1, UINT16_MAX, "UDP port, the same on all hosts"));
+  Option file = command.text("--file", words.file,
+                             "Search nothing, read a file: HOST INTERFACE HOST INTERFACE [MBITS]");
+  Option mlx = command.text("--mlx", words.mlx, "Search nothing, read MLX's host file for RDMA");
+  Option lldp = command.texts("--lldp", words.lldp,
+                              "Search nothing, read HOST=FILE: what 'lldpcli -f json show "
+                              "neighbors' printed there; may be repeated");
+  file.excludes(mlx).excludes(lldp);
+  mlx.excludes(lldp);
+  for (const Option& option : options) {
+    for (Option* source : {&file, &mlx, &lldp}) source->excludes(option);
+  }
   command.text("--topology", words.topology, "Write the graph as a topology file");
   command.text("--svg", words.svg, "Draw the graph into this file");
   command.flag("--json", words.is_json, "Print JSON");
