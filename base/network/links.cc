@@ -13,6 +13,10 @@
 namespace espalier::network {
 namespace {
 
+// IFF_LOWER_UP of linux/if.h, which does not go with net/if.h. The carrier itself: IFF_RUNNING may
+// follow it a second late.
+constexpr unsigned kLowerUp = 1u << 16;
+
 // The best of each interface's link-local addresses. A line of the file has the address, numbers in
 // hexadecimal (interface, bits, scope, flags) and the interface's name.
 std::map<std::string, LinkLocal> link_local_addresses() {
@@ -57,7 +61,7 @@ std::vector<Link> links_up() {
     links.push_back({.name = name,
                      .index = if_nametoindex(one->ifa_name),
                      .kind = drivers.kind_of(name, one->ifa_flags),
-                     .has_carrier = (one->ifa_flags & IFF_RUNNING) != 0,
+                     .has_carrier = (one->ifa_flags & kLowerUp) != 0,
                      .rate_mbits = drivers.rate(name),
                      .mtu = drivers.mtu(name),
                      .link_local = address != addresses.end() ? address->second

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import lab as cables
 from hosts import alone
-from processes import HANG_S
+from processes import HANG_S, wait_for
 
 PORT = 29752
 WAIT_S = 20  # of a search that ends earlier if all is well
@@ -144,7 +144,8 @@ class Discovery(unittest.TestCase):
         subprocess.run(lab.on(2, ["sh", "-ec", "echo 1 >/proc/sys/net/ipv6/conf/dead0/disable_ipv6; ip link set dead0 up"]), check=True)
         subprocess.run(lab.on(3, ["hostname", "box2"]), check=True)
         lab.wait_for_addresses()
-        time.sleep(1.2)  # loop0 and loop1 have theirs, too
+        addresses = lab.on(2, ["grep", "-c", "fe80.*loop", "/proc/net/if_inet6"])
+        self.assertTrue(wait_for(lambda: subprocess.run(addresses, capture_output=True, text=True).stdout == "2\n"))
         found = search(lab, self.secret, "--hosts", 4, pause=0.3)
         for status, graph, said, _ in found:
             self.assertEqual((status, said), (1, "espalier: 2 faults in the graph of the cables\n"))
@@ -160,18 +161,20 @@ class Discovery(unittest.TestCase):
         """box3 of a star records a search, and in the next one floods its cable with what it recorded, with changed packets and with garbage."""
         lab, recorded = self.lab("star5"), self.folder / "recorded"
         others = [0, 1, 2, 4]
-        with subprocess.Popen(lab.on(3, [sys.executable, HERE / "stranger.py", "record", "to0", PORT, 3, recorded])):
+        with subprocess.Popen(lab.on(3, [sys.executable, HERE / "stranger.py", "record", "to0", PORT, 4, recorded]), stdout=subprocess.PIPE) as stranger:
+            self.assertEqual(stranger.stdout.readline(), b"ready\n")
             search(lab, self.secret, "--hosts", 4, hosts=others)
         self.assertGreater(len(recorded.read_text().split()), 3)
         flood = subprocess.Popen(lab.on(3, [sys.executable, HERE / "stranger.py", "flood", "to0", PORT, 4, recorded]), stdout=subprocess.PIPE, text=True)
         with flood:
-            time.sleep(0.5)
+            self.assertEqual(flood.stdout.readline(), "ready\n")
             found = search(lab, self.secret, "--hosts", 4, hosts=others)
             self.assertGreater(int(flood.communicate(timeout=HANG_S)[0]), 1000)
         for status, graph, said, _ in found:
             self.assertEqual((status, said), (0, ""), graph)
             self.assertEqual(cables_of(graph), built(lab, without=[3]))
-            self.assertLessEqual(set(kinds(graph)), {"loop"})  # what it reflects at once is a loop for all that can be known
+            # Notes, not faults: what it reflects at once is a loop for all that can be known, and what it repeats is heard.
+            self.assertLessEqual(set(kinds(graph)), {"loop", "unproven"})
         self.assertGreater(found[0][1]["refused_packets"], 500)
 
     def test_another_secret_finds_nobody(self):
@@ -183,7 +186,7 @@ class Discovery(unittest.TestCase):
             for [(status, graph, said, _)] in (one.result(), two.result()):
                 self.assertEqual((status, said, graph["cables"]), (1, "espalier: 1 fault in the graph of the cables\n", []))
                 self.assertEqual(kinds(graph), ["alone"])
-                self.assertGreater(graph["refused_packets"], 5)
+                self.assertGreater(graph["refused_packets"], 0)
 
     def test_what_is_written_can_be_read(self):
         lab = self.lab("four-less-one")

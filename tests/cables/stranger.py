@@ -3,6 +3,7 @@
 
 stranger.py record INTERFACE PORT SECONDS FILE     writes the packets that arrive into a file, one per line, in hexadecimal
 stranger.py flood INTERFACE PORT SECONDS FILE      sends random bytes, the recorded packets, whole and changed, and reflects what arrives, as fast as it can
+Each prints "ready" first, and flood the number of packets sent last.
 """
 import pathlib
 import random
@@ -63,6 +64,7 @@ def flood(end, until, path, to):
 if __name__ == "__main__":
     action, name, udp, seconds, path = sys.argv[1:]
     socket_end, last = opened(name, int(udp)), time.monotonic() + float(seconds)
+    print("ready", flush=True)
     if action == "record":
         record(socket_end, last, path)
     else:
