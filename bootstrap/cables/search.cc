@@ -139,7 +139,8 @@ class Search {
   const SearchOptions& options_;
   network::InterfaceFilter filter_;
   Discovery discovery_;
-  std::map<std::uint32_t, Socket> sockets_;      // by number of the interface
+  std::map<std::uint32_t, Socket> sockets_;  // by number of the interface
+  bool has_scanned_ = false;
   std::map<std::uint32_t, Time> without_since_;  // interfaces without a usable address
 };
 
@@ -177,7 +178,11 @@ PortState Search::state_of(const Link& link, Time at) {
 }
 
 Result<void> Search::scan(Time at) {
-  ESPALIER_TRY_TO(std::vector<Link> found, links());
+  auto all = links();
+  // An interface that was named is down now: it was not at the start.
+  if (!all && has_scanned_) return {};
+  ESPALIER_TRY_TO(std::vector<Link> found, std::move(all));
+  has_scanned_ = true;
   if (found.size() > kMaxPorts) found.resize(kMaxPorts);
   std::vector<Port> ports;
   std::map<std::uint32_t, Socket> sockets;
@@ -191,8 +196,14 @@ Result<void> Search::scan(Time at) {
       sockets.emplace(link.index, std::move(old->second));
       continue;
     }
-    ESPALIER_TRY_TO(Socket opened, open_socket(link, options_.port));
-    sockets.emplace(link.index, std::move(opened));
+    auto opened = open_socket(link, options_.port);
+    if (opened) {
+      sockets.emplace(link.index, *std::move(opened));
+    } else if (if_nametoindex(link.name.c_str()) == link.index) {
+      return fail(std::move(opened.error()));
+    } else {
+      ports.pop_back();  // the interface was removed meanwhile
+    }
   }
   sockets_ = std::move(sockets);
   discovery_.set_ports(ports, at);

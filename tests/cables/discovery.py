@@ -188,6 +188,10 @@ class Discovery(unittest.TestCase):
                 self.assertEqual((status, said, graph["cables"]), (1, "espalier: 1 fault in the graph of the cables\n", []))
                 self.assertEqual(kinds(graph), ["alone"])
                 self.assertGreater(graph["refused_packets"], 0)
+        # Nor do two searches on one host find each other: the second is refused, and prints nothing else.
+        refused, alone_ = sorted(search(lab, self.secret, hosts=[0, 0], wait=3), key=lambda each: each[1] is not None)
+        self.assertEqual((refused[0], refused[1], alone_[0]), (2, None, 1))
+        self.assertEqual(refused[2], f"espalier: cannot use UDP port {PORT} on to1: Address already in use; expected one search at a time, or another port\n")
 
     def test_what_is_written_can_be_read(self):
         lab = self.lab("four-less-one")
