@@ -38,6 +38,9 @@ offers yes complete: compile --topology c
 offers yes affine compile --op ''
 offers yes b.esp verify b
 offers yes b.esp compile --topology file : b
+offers yes b.esp cables --topology b
+offers no complete: cables --topology c
+offers yes --secret-file cables --
 offers no b.esp compile --topology mesh : b
 offers yes b.esp compile --output b
 offers no b.esp verify --random 1

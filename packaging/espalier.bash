@@ -62,7 +62,7 @@ _espalier() {
   [ "${option#-}" = "$option" ] || value=$(awk -v name="$option" '{ for (i = 1; i < NF; ++i) if ($i == name) print $NF }' <<<"$options")
   case $value in
     NUMBER) return ;;
-    TEXT) words=$(_espalier_values "$option") ;;
+    TEXT) [ "${command[1]-} $option" = 'cables --topology' ] || words=$(_espalier_values "$option") ;;  # which it writes
     *'|'*) words=${value//|/ } ;;
     *) # no option that takes a value
       case $word in

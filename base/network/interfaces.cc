@@ -1,10 +1,7 @@
 #include "base/network/interfaces.h"
 
 #include <ifaddrs.h>
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
 #include <net/if.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,50 +11,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <string_view>
 #include <thread>
 
 #include "base/digest.h"
+#include "base/network/drivers.h"
 
 namespace espalier::network {
 namespace {
-
-// Asks drivers. /sys/class/net may show another network's interfaces: a container's, for example.
-class Drivers {
- public:
-  Drivers() : socket_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
-  ~Drivers() {
-    if (socket_ >= 0) close(socket_);
-  }
-  Drivers(const Drivers&) = delete;
-  Drivers& operator=(const Drivers&) = delete;
-
-  // Mbit/s; 0: unknown.
-  [[nodiscard]] std::uint32_t rate(const std::string& name) const {
-    ethtool_cmd settings = {};
-    settings.cmd = ETHTOOL_GSET;
-    if (!ask(name, &settings)) return 0;
-    const std::uint32_t rate = ethtool_cmd_speed(&settings);
-    return rate > INT32_MAX ? 0 : rate;
-  }
-  // Whether the driver is the one of this name.
-  [[nodiscard]] bool is(const std::string& name, std::string_view driver) const {
-    ethtool_drvinfo about = {};
-    about.cmd = ETHTOOL_GDRVINFO;
-    return ask(name, &about) && driver == about.driver;
-  }
-
- private:
-  [[nodiscard]] bool ask(const std::string& name, void* data) const {
-    ifreq request = {};
-    if (socket_ < 0 || name.size() >= sizeof request.ifr_name) return false;
-    std::memcpy(request.ifr_name, name.data(), name.size());
-    request.ifr_data = static_cast<char*>(data);
-    return ioctl(socket_, SIOCETHTOOL, &request) == 0;
-  }
-
-  int socket_;
-};
 
 std::uint8_t bits_of(const sockaddr* mask) {
   if (mask == nullptr) return 0;
@@ -73,12 +33,6 @@ std::uint8_t bits_of(const sockaddr* mask) {
   int bits = 0;
   for (const std::uint8_t byte : bytes) bits += std::popcount(byte);
   return static_cast<std::uint8_t>(bits);
-}
-
-InterfaceKind kind_of(const ifaddrs& one, const Drivers& drivers) {
-  if ((one.ifa_flags & IFF_LOOPBACK) != 0) return InterfaceKind::kLoopback;
-  if ((one.ifa_flags & IFF_POINTOPOINT) != 0) return InterfaceKind::kPointToPoint;
-  return drivers.is(one.ifa_name, "bridge") ? InterfaceKind::kBridge : InterfaceKind::kNetwork;
 }
 
 }  // namespace
@@ -110,7 +64,7 @@ std::vector<Interface> running_interfaces() {
     if (interface == found.end()) {
       found.push_back({.name = one->ifa_name,
                        .index = if_nametoindex(one->ifa_name),
-                       .kind = kind_of(*one, drivers),
+                       .kind = drivers.kind_of(one->ifa_name, one->ifa_flags),
                        .rate_mbits = drivers.rate(one->ifa_name)});
       interface = found.end() - 1;
     }

@@ -146,7 +146,7 @@ def alone():
         return
     with tempfile.TemporaryDirectory() as run:  # of records, which no process outside could tell from those of living processes
         done = subprocess.run(["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh", sys.executable, *sys.argv],
-                              env={**os.environ, "ESPALIER_LAB_ALONE": "1", "XDG_RUNTIME_DIR": run})
+                              env={**os.environ, "ESPALIER_LAB_ALONE": "1", "XDG_RUNTIME_DIR": run}, preexec_fn=end_with_parent)
     sys.exit(done.returncode)
 
 

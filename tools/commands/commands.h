@@ -20,6 +20,7 @@ void add_import(Command app);
 void add_run(Command app);
 void add_launch(Command app);
 void add_status(Command app);
+void add_cables(Command app);
 void add_measure(Command app);
 void add_update(Command app);
 void add_doctor(Command app);

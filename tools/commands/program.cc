@@ -58,6 +58,7 @@ int run(int argc, char** argv) {
   add_run(program);
   add_launch(program);
   add_status(program);
+  add_cables(program);
   add_measure(program);
   add_update(program);
   add_doctor(program);

@@ -127,6 +127,8 @@ const Json* Json::find(std::string_view name) const {
   return found == members->end() ? nullptr : &found->second;
 }
 
+const std::vector<Json::Member>* Json::members() const { return std::get_if<Object>(&value_); }
+
 const std::vector<Json>* Json::items() const { return std::get_if<std::vector<Json>>(&value_); }
 
 std::optional<double> Json::number() const {

@@ -56,6 +56,12 @@ class Json {
   [[nodiscard]] const Json* find(std::string_view name) const;
   // The items of an array; null if this is not one.
   [[nodiscard]] const std::vector<Json>* items() const;
+  // The members of an object; null if this is not one.
+  using Member = std::pair<std::string, Json>;
+  [[nodiscard]] const std::vector<Member>* members() const;
+  // The value of a string; null if this is not one.
+  [[nodiscard]] const std::string* text() const { return std::get_if<std::string>(&value_); }
+  [[nodiscard]] bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
   // The value of a number; nothing if this is not one.
   [[nodiscard]] std::optional<double> number() const;
   [[nodiscard]] bool is_object() const { return std::holds_alternative<Object>(value_); }
@@ -65,7 +71,6 @@ class Json {
   [[nodiscard]] std::string dump(int indent = -1, bool ascii = false) const;
 
  private:
-  using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;
   friend struct JsonConversion;
 

@@ -1,0 +1,72 @@
+#include "base/network/links.h"
+
+#include <ifaddrs.h>
+#include <linux/if_addr.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/network/drivers.h"
+#include "base/network/interfaces.h"
+
+namespace espalier::network {
+namespace {
+
+// The best of each interface's link-local addresses. A line of the file has the address, numbers in
+// hexadecimal (interface, bits, scope, flags) and the interface's name.
+std::map<std::string, LinkLocal> link_local_addresses() {
+  std::map<std::string, LinkLocal> found;
+  std::ifstream file("/proc/self/net/if_inet6");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string address, name;
+    unsigned index = 0, bits = 0, scope = 0, flags = 0;
+    words >> address >> std::hex >> index >> bits >> scope >> flags >> name;
+    if (!words || !address.starts_with("fe8")) continue;
+    const LinkLocal state = (flags & IFA_F_DADFAILED) != 0 ? LinkLocal::kFailed
+                            : (flags & IFA_F_TENTATIVE) != 0 && (flags & IFA_F_OPTIMISTIC) == 0
+                                ? LinkLocal::kNotYet
+                                : LinkLocal::kUsable;
+    const auto entry = found.emplace(name, state).first;
+    entry->second = std::min(entry->second, state);
+  }
+  return found;
+}
+
+bool is_off(const std::string& name) {
+  std::ifstream file("/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6");
+  int value = 0;
+  return !(file >> value) || value != 0;
+}
+
+}  // namespace
+
+std::vector<Link> links_up() {
+  std::vector<Link> links;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return links;
+  const Drivers drivers;
+  const auto addresses = link_local_addresses();
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    // One entry per interface is of this family; the others have addresses.
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_PACKET) continue;
+    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    const std::string name = one->ifa_name;
+    const auto address = addresses.find(name);
+    links.push_back({.name = name,
+                     .index = if_nametoindex(one->ifa_name),
+                     .kind = drivers.kind_of(name, one->ifa_flags),
+                     .has_carrier = has_carrier(*one),
+                     .rate_mbits = drivers.rate(name),
+                     .mtu = drivers.mtu(name),
+                     .link_local = address != addresses.end() ? address->second
+                                   : is_off(name)             ? LinkLocal::kOff
+                                                              : LinkLocal::kNotYet});
+  }
+  freeifaddrs(all);
+  return links;
+}
+
+}  // namespace espalier::network
