@@ -1,5 +1,6 @@
 #include "hal/fabric/ofi/domain.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <utility>
 
 #include "base/process/open_files.h"
@@ -58,7 +60,8 @@ espalier::Result<void> Domain::open_all(const std::string& provider,
   if (binds_address(provider)) {
     if (auto free = check_free_files(kEndpointFiles, "an endpoint"); !free) return free;
   }
-  const auto found = find_provider(provider, local_address);
+  const auto found =
+      find_provider(provider, capacity.addresses.empty() ? local_address : capacity.addresses[0]);
   if (!found) return fail(found.error());
   info_ = *found;
   const LibfabricCall mark;
@@ -81,8 +84,28 @@ espalier::Result<void> Domain::open_all(const std::string& provider,
   }
   if (has_queue_wake() && fi_control(&queue_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
   for (std::uint32_t port = 0; port < ports_.size(); ++port) {
-    if (auto opened = open_port(port, capacity); !opened) return opened;
+    if (!capacity.addresses.empty()) {
+      if (auto set = set_source(capacity.addresses[port]); !set) return set;
+    }
+    if (auto opened = open_port(port, capacity); !opened) {
+      const std::string own = capacity.addresses.empty() ? "" : capacity.addresses[port] + ": ";
+      return fail(own + opened.error().message);
+    }
   }
+  return {};
+}
+
+espalier::Result<void> Domain::set_source(const std::string& address) {
+  addrinfo numeric = {};
+  numeric.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  const bool is_ip = getaddrinfo(address.c_str(), nullptr, &numeric, &found) == 0;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  if (!is_ip || !has_ip() || info_->src_addr == nullptr ||
+      info_->src_addrlen != found->ai_addrlen) {
+    return fail(address + " is not an IP of the family of the first lane's; expected one family");
+  }
+  std::memcpy(info_->src_addr, found->ai_addr, found->ai_addrlen);
   return {};
 }
 
@@ -139,7 +162,7 @@ bool Domain::insert_socket(const std::string& address, std::uint32_t number, Tar
   if constexpr (!kIsLittleEndian) std::swap(name[0], name[1]);
   name[2] = static_cast<char>(number >> 8);
   name[3] = static_cast<char>(number);
-  set_scope(name, address.size());
+  set_scope(name, address.size(), scope_of(target.port));
   const LibfabricCall mark;
   return fi_av_insert(ports_[target.port].addresses, name, 1, &target.peer, 0, nullptr) == 1;
 }
@@ -170,12 +193,26 @@ espalier::Result<void> Domain::open_at_socket(std::uint32_t port) {
               " is free; expected a wider range of ports (ESPALIER_PORTS)");
 }
 
-void Domain::set_scope(char* name, std::size_t size) const {
+std::string Domain::name(std::uint32_t port) const {
+  ESPALIER_ASSERT(port < ports_.size());
+  std::string name = ports_[port].name;
+  set_scope(name.data(), name.size(), 0);
+  return converted(name);
+}
+
+std::uint32_t Domain::scope_of(std::uint32_t port) const {
+  const std::string& name = ports_[port].name;
+  sockaddr_in6 ip = {};
+  if (name.size() == sizeof ip) std::memcpy(&ip, name.data(), sizeof ip);
+  return ip.sin6_family == AF_INET6 ? ip.sin6_scope_id : 0;
+}
+
+void Domain::set_scope(char* name, std::size_t size, std::uint32_t scope) const {
   sockaddr_in6 ip;
-  if (size != sizeof ip || info_->src_addrlen != sizeof ip) return;
+  if (size != sizeof ip || !has_ip()) return;
   std::memcpy(&ip, name, sizeof ip);
   if (ip.sin6_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&ip.sin6_addr)) return;
-  ip.sin6_scope_id = static_cast<const sockaddr_in6*>(info_->src_addr)->sin6_scope_id;
+  ip.sin6_scope_id = scope;
   std::memcpy(name, &ip, sizeof ip);
 }
 
@@ -288,8 +325,8 @@ void Domain::close() {
 
 espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
   std::string name = converted(address);
-  set_scope(name.data(), name.size());
   ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
+  set_scope(name.data(), name.size(), scope_of(target.port));
   const LibfabricCall mark;
   const int inserted =
       fi_av_insert(ports_[target.port].addresses, name.data(), 1, &target.peer, 0, nullptr);

@@ -43,6 +43,7 @@ class Domain {
     std::size_t completions = 0;  // outstanding, per port
     // Numbers of the sockets at which ports may listen, where the provider has IP; 0: any.
     std::uint16_t first_socket = 0, last_socket = 0;
+    std::vector<std::string> addresses = {};  // of each port, of one family; empty: local_address
   };
   // Opens everything and enables the ports.
   [[nodiscard]] espalier::Result<void> open(const std::string& provider,
@@ -55,11 +56,8 @@ class Domain {
     std::uint32_t port = 0;
     fi_addr_t peer = 0;
   };
-  // Returns the port's name in libfabric, as it travels. Its peers insert() it.
-  [[nodiscard]] std::string name(std::uint32_t port) const {
-    ESPALIER_ASSERT(port < ports_.size());
-    return converted(ports_[port].name);
-  }
+  // Returns the port's name in libfabric, as it travels: without a scope. Its peers insert() it.
+  [[nodiscard]] std::string name(std::uint32_t port) const;
   // Whether libfabric's objects and connections may be shared by endpoints: its names are those of
   // sockets, and wait() works.
   [[nodiscard]] bool can_be_shared() const { return wake_ >= 0; }
@@ -145,8 +143,12 @@ class Domain {
   // Converts a name to how it travels, or back: a socket address begins with its family, which
   // libfabric has in the order of this machine, and others expect to be little-endian.
   [[nodiscard]] std::string converted(std::string name) const;
-  // Gives a link-local address this end's scope: scopes are numbers of each host's interfaces.
-  void set_scope(char* name, std::size_t size) const;
+  // Binds the next port to this IP. Errors: another family than that of the domain; not an IP.
+  [[nodiscard]] espalier::Result<void> set_source(const std::string& address);
+  // Returns the scope of the port's own address; 0: it has none.
+  [[nodiscard]] std::uint32_t scope_of(std::uint32_t port) const;
+  // Gives a link-local address this scope: scopes are numbers of each host's interfaces.
+  void set_scope(char* name, std::size_t size, std::uint32_t scope) const;
   [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size) const;
   // Makes `call`, which takes the endpoint to write from and returns libfabric's code.
   template <typename Call>

@@ -330,12 +330,13 @@ Result<bool> LaneConnector::check_links(std::span<const std::uint32_t> links) {
 
 // Whether the lane can carry messages. Errors as check().
 Result<bool> LaneConnector::connected(const Lane& lane, std::uint64_t until_ns) const {
-  if (lane.down) {
-    return fail("the link to node " + std::to_string(lane.peer) + " broke while connecting");
-  }
-  if (lane.hello_received && !lane.outbox.hello && !lane.outbox.greeting) return true;
-  if (monotonic_ns() <= until_ns) return false;
-  return fail("node " + std::to_string(lane.peer) + " did not connect within " +
+  if (!lane.down && lane.hello_received && !lane.outbox.hello && !lane.outbox.greeting) return true;
+  if (!lane.down && monotonic_ns() <= until_ns) return false;
+  const std::string peer = "node " + std::to_string(lane.peer);
+  const std::vector<std::string>& own = state_.lane_addresses;
+  const std::string with = own.empty() ? "" : " with " + own[lane.index];
+  if (lane.down) return fail("the link to " + peer + with + " broke while connecting");
+  return fail(peer + " did not connect" + with + " within " +
               seconds(state_.config.connect_deadline_ns));
 }
 
