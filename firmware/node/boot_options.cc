@@ -205,10 +205,12 @@ Result<void> check_interfaces(const BootOptions& options) {
     return fail("--links has interfaces for " + counted(with, "link") + " of " +
                 std::to_string(links) + "; expected them for all or for none");
   }
-  if (options.provider == "tcp" && options.address.empty()) return {};
-  return fail(
-      "--links names interfaces, which only tcp binds, and without --address; expected "
-      "--provider tcp and no --address");
+  if (!options.address.empty()) {
+    return fail("--links names interfaces, whose addresses are bound; expected no --address");
+  }
+  if (ofi::binds_address(options.provider)) return {};
+  return fail("--links names interfaces, and " + options.provider +
+              " binds no IP; expected --provider tcp");
 }
 
 // Checks that a node has at most one boot source and, for an image, whose images it accepts.

@@ -63,11 +63,10 @@ TEST(NodeOptions, LinksNameInterfaces) {
   }
   EXPECT_EQ(links("1:1:1:a,2:1:1"),
             "--links has interfaces for 1 link of 2; expected them for all or for none");
-  const std::string only_tcp =
-      "--links names interfaces, which only tcp binds, and without --address; expected --provider "
-      "tcp and no --address";
-  EXPECT_EQ(links("1:1:1:a", {"--provider", "mem"}), only_tcp);
-  EXPECT_EQ(links("1:1:1:a", {"--address", "127.0.0.1"}), only_tcp);
+  EXPECT_EQ(links("1:1:1:a", {"--provider", "mem"}),
+            "--links names interfaces, and mem binds no IP; expected --provider tcp");
+  EXPECT_EQ(links("1:1:1:a", {"--address", "127.0.0.1"}),
+            "--links names interfaces, whose addresses are bound; expected no --address");
 }
 
 TEST(NodeOptions, AreRefusedWithOneLine) {

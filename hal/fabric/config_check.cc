@@ -39,6 +39,9 @@ Result<void> check_lanes(const FixedConfig& config) {
 // After check_lanes().
 Result<void> check_lane_addresses(const FixedConfig& config) {
   const std::size_t count = config.lane_addresses.size();
+  if (count == 0 && config.separate_domains) {
+    return fail(node_text(config) + " has separate_domains without lane_addresses; expected both");
+  }
   if (count == 0) return {};
   std::size_t lanes = 0;
   for (const FixedConfig::Lanes& link : config.lanes) lanes += std::max(link.out, link.in);

@@ -38,6 +38,9 @@ constexpr std::uint32_t kTwoHosts = 0xfffffffe;
 // of its own.
 constexpr std::uint32_t kOwnAddresses = 0xfffffffd;
 
+// The same, and each lane has a domain of its own.
+constexpr std::uint32_t kOwnDomains = 0xfffffffc;
+
 // The endpoints of a closed fabric have a job secret; kData: they also authenticate payloads.
 enum class Closed : std::uint8_t { kNo, kWords, kData };
 
@@ -61,6 +64,7 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
                      : lanes == kAdded        ? provider + "_added"
                      : lanes == kTwoHosts     ? provider + "_two_hosts"
                      : lanes == kOwnAddresses ? provider + "_own_addresses"
+                     : lanes == kOwnDomains   ? provider + "_own_domains"
                                               : provider + "_hop_by_hop_" + std::to_string(lanes);
   if (closed != Closed::kNo) name += closed == Closed::kData ? "_closed_data" : "_closed";
   for (const char other : {';', '+'}) std::replace(name.begin(), name.end(), other, '_');
@@ -75,9 +79,10 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
         }
         ofi::FixedConfig config;
         if (lanes != 0) config.lanes = {{lanes, lanes}};
-        if (lanes == kOwnAddresses) {
+        if (lanes == kOwnAddresses || lanes == kOwnDomains) {
           config.lanes = {{2, 2}};
           config.lane_addresses = {"127.2"};
+          config.separate_domains = lanes == kOwnDomains;
         }
         return connect(config, provider, closed, spec);
       }};
@@ -87,6 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
                          testing::Values(back_end("tcp", 0), back_end("tcp", 3, Closed::kWords),
                                          back_end("tcp", 1, Closed::kData),
                                          back_end("tcp", kOwnAddresses, Closed::kWords),
+                                         back_end("tcp", kOwnDomains, Closed::kData),
                                          back_end("tcp", kAdded, Closed::kData), back_end("mem", 0),
                                          back_end("mem", 3, Closed::kWords),
                                          back_end("mem", kAdded, Closed::kWords),

@@ -178,7 +178,7 @@ class Wrong(Base):
         self.refuses(good.replace("cable1", "cable0"), "interface cable0 of host host0 is the end of two cables; expected one cable")
         self.refuses(good.replace('"host1" interface: "cable1"', '"host1" interface: "cable9"'), "rank 1: the cable to node 0: interface cable9 does not exist on this host; expected")
         self.refuses(good, "--address", more=("--address", "fe80::1%cable0"))
-        self.refuses(good, "--cables names interfaces, which only tcp binds; expected --provider tcp", more=("--provider", "mem"))
+        self.refuses(good, "--cables names interfaces, and mem binds no IP; expected --provider tcp", more=("--provider", "mem"))
         self.refuses(good, "--links routed: nothing forwards between cables", more=("--links", "routed"))
         self.refuses(good, "it has 2 nodes, and complete:3 has 3; expected the same nodes", more=("--topology", "complete:3"))
         self.refuses('name: "t" ranks: 2 link { from: 0 to: 1 }', "it has no cable { ... }; expected a topology file with cables")

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/process/variables.h"
+#include "hal/fabric/provider_list.h"
 #include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -49,8 +50,9 @@ void add_boot_words(RunOptions& options) {
 // Throws Failure (bad input) if what --cables needs is not there.
 void check_cables(RunOptions& options) {
   if (options.cables.empty()) return;
-  if (options.launch.provider != "tcp") {
-    bad_input("--cables names interfaces, which only tcp binds; expected --provider tcp");
+  if (!ofi::binds_address(options.launch.provider)) {
+    bad_input("--cables names interfaces, and " + options.launch.provider +
+              " binds no IP; expected --provider tcp");
   }
   if (options.plan.links == "routed") {
     bad_input("--links routed: nothing forwards between cables; expected --links hop-by-hop");

@@ -47,6 +47,8 @@ std::vector<std::string> LaneConnector::addresses() const {
   for (const Lane& lane : state_.lanes) {
     head.peer = lane.peer;
     head.lane = lane.index;
+    head.key = state_.domain->key(state_.arena_registration, lane.target.port);
+    if (state_.shared == nullptr) head.greetings_key = head.key;
     all.emplace_back(reinterpret_cast<const char*>(&head), sizeof(head));
     all.back() += state_.domain->name(lane.target.port);
   }
