@@ -19,6 +19,7 @@ SIZES = (8, 64 << 10, 1 << 20)
 TRIANGLE = [(0, 1), (0, 2), (1, 2)]
 RING = [(0, 1), (1, 2), (2, 3), (0, 3)]
 PAIR = [(0, 1), (0, 1)]
+GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(espalier.ROOT / "build/firmware/gateway/espalier-gateway"))
 KEPT = 200_000  # bytes of an interface that say that it carries data; neighbour discovery and such take some hundreds
 
 
@@ -133,6 +134,14 @@ class Cabled(Base):
         for node in (0, 1):
             both = [sent[node, f"cable{k}"] for k in (0, 1)]
             self.assertGreater(min(both), 0.45 * sum(both), f"{sent}")
+
+    def test_nodes_behind_a_gateway(self):
+        """As on other hosts: the node, not its gateway, knows the interfaces."""
+        hosts = Hosts(self, TRIANGLE, "same")
+        remote = f"{GATEWAY} --node-command 'ip netns exec {PREFIX}%r {espalier.NODE} --stdio'"
+        self.right("--cables", self.write(hosts.text()), "--collective", "allreduce", "--algorithm", "packed-trees", "--bytes", "8,1MiB",
+                   "--deadline", 60000, "--start", f"0-1={remote}", "--start", f"2=ip netns exec {PREFIX}%r {espalier.NODE}")
+        self.assertTrue(all(bytes > KEPT for (_, interface), bytes in hosts.counters().items() if interface != "lo"))
 
     def test_rates(self):
         """Of four lanes, the cable that is three times as fast has three."""
