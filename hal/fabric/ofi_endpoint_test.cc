@@ -213,6 +213,18 @@ TEST(Ofi, LaneAddressesFitTheLanes) {
   expect_words(message_of(FixedLinks::open(config)), "separate_domains without lane_addresses");
 }
 
+// Of the lanes to a node, the address says which one has a wrong cable.
+TEST(Ofi, ALaneThatDoesNotConnectIsNamedByItsAddress) {
+  FixedConfig config;
+  config.lanes = {{1, 1}};
+  config.lane_addresses = {"127.7"};
+  config.connect_deadline_ns = 100'000'000;
+  const auto here = or_throw(FixedLinks::open(for_node(config, 0, {1})));
+  const auto there = or_throw(FixedLinks::open(for_node(config, 1, {0})));
+  const auto connected = here->connect(there->addresses());
+  EXPECT_EQ(message_of(connected), "node 1 did not connect at 127.7.0.1 within 100 ms");
+}
+
 // The connections between addresses that begin with the byte 127 and this one: both ends of each,
 // in the order in which the bytes travel.
 std::set<std::pair<std::uint32_t, std::uint32_t>> connections_of(std::uint8_t second) {

@@ -336,9 +336,9 @@ Result<bool> LaneConnector::connected(const Lane& lane, std::uint64_t until_ns) 
   if (!lane.down && monotonic_ns() <= until_ns) return false;
   const std::string peer = "node " + std::to_string(lane.peer);
   const std::vector<std::string>& own = state_.lane_addresses;
-  const std::string with = own.empty() ? "" : " with " + own[lane.index];
-  if (lane.down) return fail("the link to " + peer + with + " broke while connecting");
-  return fail(peer + " did not connect" + with + " within " +
+  const std::string where = own.empty() ? "" : " at " + own[lane.index];
+  if (lane.down) return fail("the link to " + peer + where + " broke while connecting");
+  return fail(peer + " did not connect" + where + " within " +
               seconds(state_.config.connect_deadline_ns));
 }
 
