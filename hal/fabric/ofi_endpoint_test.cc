@@ -213,7 +213,7 @@ TEST(Ofi, LaneAddressesFitTheLanes) {
   expect_words(message_of(FixedLinks::open(config)), "separate_domains without lane_addresses");
 }
 
-// Of the lanes to a node, the address says which one has a wrong cable.
+// The address says which of the lanes to a node has a wrong cable.
 TEST(Ofi, ALaneThatDoesNotConnectIsNamedByItsAddress) {
   FixedConfig config;
   config.lanes = {{1, 1}};
