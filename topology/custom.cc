@@ -76,16 +76,37 @@ Result<std::unique_ptr<Topology>> parse_custom(std::string_view text) {
       ": " + read.error().what);
 }
 
-Result<std::unique_ptr<Topology>> read_topology_file(const std::string& path) {
+namespace {
+
+// Reads a topology file with `read`, which takes its text. Errors: not readable; those of `read`.
+template <class Value>
+Result<Value> read_file_with(const std::string& path,
+                             Result<Value, ParseError> (*read)(std::string_view)) {
   const Result<std::string> text = read_file(path, FileKind::kTopology);
   if (!text) {
     return fail(text.error().message +
                 "; expected file:PATH of a topology file as docs/topologies.md describes it");
   }
+  auto value = read(*text);
+  if (value) return *std::move(value);
+  return fail(path + ":" + std::to_string(value.error().source.line + 1) + ": " +
+              value.error().what);
+}
+
+Result<std::unique_ptr<Topology>, ParseError> make_custom(std::string_view text) {
   auto topology = std::make_unique<Custom>();
-  const auto read = topology->read(*text);
-  if (read) return topology;
-  return fail(path + ":" + std::to_string(read.error().source.line + 1) + ": " + read.error().what);
+  if (const auto read = topology->read(text); !read) return fail(read.error());
+  return topology;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Topology>> read_topology_file(const std::string& path) {
+  return read_file_with(path, make_custom);
+}
+
+Result<CustomContent> read_custom_file(const std::string& path) {
+  return read_file_with(path, read_custom);
 }
 
 }  // namespace espalier::topology

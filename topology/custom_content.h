@@ -1,6 +1,7 @@
 #pragma once
 // The parsed and checked content of a topology file: nodes, links and routing overrides.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,9 +26,21 @@ struct ParseError {
   std::string what;
 };
 
+// A cable between two interfaces.
+struct Cable {
+  struct End {
+    std::uint32_t node = 0;
+    std::string interface = {};
+  };
+  std::array<End, 2> ends = {};
+  std::uint32_t rate_mbits = 0;  // Mbit/s per direction; 0: not known
+  std::uint32_t mtu = 0;         // bytes; 0: any
+};
+
 struct CustomContent {
   struct NodeEntry {
     std::string name;  // may be empty
+    std::string host;  // the same
     bool placed = false;
     Topology::Position position;
   };
@@ -47,6 +60,7 @@ struct CustomContent {
   std::vector<Link> links;       // sorted by from, then to; no duplicates
   std::vector<NextHop> hops;     // sorted by (at, next, to); each (at, to) at most once
   std::vector<Route> routes;     // sorted by first, then last node; each pair at most once
+  std::vector<Cable> cables;     // as in the file; canonical_text() has their links only
   SourcePosition ranks_source, routing_source;
 
   // Lanes of the link from -> to; 0 if there is none.
@@ -60,6 +74,8 @@ struct CustomContent {
 // Parses text format (proto/topology.proto). Checks nodes and links, and that routes are lists of
 // links. CustomRoutes checks whether the routes reach their destinations.
 [[nodiscard]] Result<CustomContent, ParseError> read_custom(std::string_view text);
+// The same of a file. Errors, one line with the path: not readable; those of read_custom().
+[[nodiscard]] Result<CustomContent> read_custom_file(const std::string& path);
 
 // Returns one line of text format that parses as the same content. All files with this content give
 // the same line: comments, order and explicit defaults have no effect.

@@ -5,6 +5,8 @@
 
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/testing/results.h"
 #include "espalier/topology/topology.h"
@@ -46,11 +48,17 @@ void expect_whole(const Topology& topology) {
 TEST(CustomMutation, ReadWholeOrRefused) {
   std::mt19937 random(20);
   int good = 0, refused = 0;
+  std::vector<std::string> wholes = {
+      "custom:name:'c' ranks:2 node{node:0 host:'a'} node{node:1 host:'b'} cable{end{host:'a' "
+      "interface:'x'} end{host:'b' interface:'y'} rate_mbits:100 mtu:9000} cable{end{host:'b' "
+      "interface:'x'} end{host:'a' interface:'y'}}"};
   for (const char* name : {"broken-mesh", "uneven-tree"}) {
-    const auto whole =
-        or_throw(read("file:" ESPALIER_EXAMPLES "/" + std::string(name) + ".textproto"));
+    wholes.push_back(
+        or_throw(read("file:" ESPALIER_EXAMPLES "/" + std::string(name) + ".textproto"))->spec());
+  }
+  for (const std::string& whole : wholes) {
     for (int round = 0; round < 2000; ++round) {
-      const auto topology = parse(changed(whole->spec(), random));
+      const auto topology = parse(changed(whole, random));
       if (!topology) {
         ++refused;
         const std::string& error = topology.error().message;

@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "topology.pb.h"
+#include "topology/cables.h"
 #include "topology/custom_content.h"
 #include "topology/text_file.h"
 
@@ -33,6 +34,7 @@ class TopologyReader {
   void positions();
   void link(const TopologyFile::Link& entry, SourcePosition source);
   void add_link(Link link, SourcePosition source);
+  void cables();
   void hop(const TopologyFile::NextHop& entry, SourcePosition source);
   void route(const TopologyFile::Route& entry, SourcePosition source);
   void sort();
@@ -136,7 +138,8 @@ void TopologyReader::node(const TopologyFile::Node& entry, SourcePosition source
     fail(source, who + "'s position is out of range; expected x and y from 0 to 1000000");
   }
   // Adding 0.0 turns minus zero into zero; minus zero would give another canonical text.
-  content_.nodes[node] = {entry.name(), entry.has_x(), {entry.x() + 0.0, entry.y() + 0.0}};
+  const std::string& host = entry.host().empty() ? entry.name() : entry.host();
+  content_.nodes[node] = {entry.name(), host, entry.has_x(), {entry.x() + 0.0, entry.y() + 0.0}};
 }
 
 void TopologyReader::positions() {
@@ -191,6 +194,23 @@ void TopologyReader::link(const TopologyFile::Link& entry, SourcePosition source
   if (!ok()) return;
   add_link({from, to, capacity}, source);
   if (!entry.one_way()) add_link({to, from, capacity}, source);
+}
+
+// Takes the cables, and adds the links of neighbours without a link entry.
+void TopologyReader::cables() {
+  auto cables = read_cables(file_, tree_, content_.nodes);
+  if (!cables) return fail(cables.error().source, cables.error().what);
+  content_.cables = *std::move(cables);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lanes;
+  for (const Cable& cable : content_.cables) {
+    ++lanes[std::minmax(cable.ends[0].node, cable.ends[1].node)];
+  }
+  for (const auto& [ends, count] : lanes) {
+    const std::pair back(ends.second, ends.first);
+    if (link_sources_.contains(ends) || link_sources_.contains(back)) continue;
+    add_link({ends.first, ends.second, count}, {});
+    add_link({ends.second, ends.first, count}, {});
+  }
 }
 
 void TopologyReader::hop(const TopologyFile::NextHop& entry, SourcePosition source) {
@@ -269,6 +289,7 @@ Result<CustomContent, ParseError> TopologyReader::read(std::string_view text) {
   for (int i = 0; ok() && i < file_.node_size(); ++i) node(file_.node(i), source_of("node", i));
   if (ok()) positions();
   for (int i = 0; ok() && i < file_.link_size(); ++i) link(file_.link(i), source_of("link", i));
+  if (ok()) cables();
   std::sort(content_.links.begin(), content_.links.end(), [](const Link& a, const Link& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });

@@ -13,6 +13,7 @@
 #include "base/one_line.h"
 #include "base/try.h"
 #include "firmware/gateway/gateway.h"
+#include "firmware/node/lane_addresses.h"
 #include "firmware/node/wire_up.h"
 #include "firmware/update/release.h"
 #include "hal/serial/host/link_key.h"
@@ -349,6 +350,9 @@ Result<void> Gateway::open_fabric() {
     } else if (!has_link) {
       return fail_board("it has no link to node " + std::to_string(needed[i]));
     }
+  }
+  if (hop_by_hop != nullptr) {
+    ESPALIER_TRY_TO(config.lane_addresses, node::lane_addresses(*hop_by_hop));
   }
   shape.block_bytes = largest_room(hello_);
   shape.reports_link_down = options_.node.updates();

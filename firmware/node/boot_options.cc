@@ -1,5 +1,6 @@
 #include "firmware/node/boot_options.h"
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -18,7 +19,16 @@
 namespace espalier::node {
 namespace {
 
-// Reads "PEER:OUT:IN,..."; "" for a node without links.
+// Reads "NAME" or "NAME/MTU".
+bool parse_interface(const std::string& text, Link::Interface& interface) {
+  const std::size_t slash = text.find('/');
+  interface.name = text.substr(0, slash);
+  if (interface.name.empty()) return false;
+  if (slash == std::string::npos) return true;
+  return parse_number(text.substr(slash + 1), interface.mtu) && interface.mtu != 0;
+}
+
+// Reads "PEER:OUT:IN[:INTERFACE...],..."; "" for a node without links.
 bool parse_links(const std::string& text, std::vector<Link>& links) {
   std::istringstream entries(text);
   for (std::string entry; std::getline(entries, entry, ',');) {
@@ -26,12 +36,17 @@ bool parse_links(const std::string& text, std::vector<Link>& links) {
     std::string peer, out, in;
     std::getline(numbers, peer, ':');
     std::getline(numbers, out, ':');
-    std::getline(numbers, in);
+    std::getline(numbers, in, ':');
     Link& link = links.emplace_back();
     if (!parse_number(peer, link.peer) || !parse_number(out, link.out) ||
-        !parse_number(in, link.in)) {
+        !parse_number(in, link.in) || entry.ends_with(':')) {
       return false;
     }
+    for (std::string interface; std::getline(numbers, interface, ':');) {
+      if (!parse_interface(interface, link.interfaces.emplace_back())) return false;
+    }
+    const bool has_all = link.interfaces.size() == std::max(link.out, link.in);
+    if (!link.interfaces.empty() && !has_all) return false;
   }
   return true;
 }
@@ -197,6 +212,26 @@ Result<void> take_address(BootOptions& options) {
   return {};
 }
 
+// Checks that the interfaces of links have an effect.
+Result<void> check_interfaces(const BootOptions& options) {
+  std::size_t with = 0, links = 0;
+  for (const std::vector<Link>& of_node : options.links) {
+    links += of_node.size();
+    for (const Link& link : of_node) with += link.interfaces.empty() ? 0 : 1;
+  }
+  if (with == 0) return {};
+  if (with != links) {
+    return fail("--links has interfaces for " + counted(with, "link") + " of " +
+                std::to_string(links) + "; expected them for all or for none");
+  }
+  if (!options.address.empty()) {
+    return fail("--links names interfaces, whose addresses are bound; expected no --address");
+  }
+  if (ofi::binds_address(options.provider)) return {};
+  return fail("--links names interfaces, and " + options.provider +
+              " binds no IP; expected --provider tcp");
+}
+
 // Checks that a node has at most one boot source and, for an image, whose images it accepts.
 Result<void> check_source(const BootOptions& options) {
   if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
@@ -262,7 +297,8 @@ Result<void> check_nodes(const BootOptions& options) {
 
 const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
-         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|mem]\n"
+         "                     [--links PEER:OUT:IN[:INTERFACE[/MTU]...],...]\n"
+         "                     [--topology SPEC] [--provider tcp|mem]\n"
          "                     [--address IP] [--window W] [--deadline MS] [--check-blocks]\n"
          "                     [--authenticate-data] [--log] [--job NAME:NODES:RANKS]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
@@ -307,7 +343,8 @@ const char* usage() {
          "  --counter N       refuse images with a lower security counter (default 0)\n"
          "  --links LIST      hop by hop: the node has exactly these links. OUT and IN are the\n"
          "                    numbers of lanes from and to the node; each lane is an endpoint of\n"
-         "                    its own. One LIST for each --node\n"
+         "                    its own. One LIST for each --node. INTERFACE, one per lane: the\n"
+         "                    lane binds its link-local IPv6 address; MTU: that it must have\n"
          "  --job NAME:NODES:RANKS  the run for `espalier status`: the node then keeps a record\n"
          "  --topology SPEC   refuse schedules for another topology, e.g. mesh:4x4\n"
          "  --deadline MS     how long a link may stay silent before it is declared dead "
@@ -369,6 +406,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
                 ", which binds no IP; expected --provider tcp");
   }
   ESPALIER_TRY(take_address(options));
+  ESPALIER_TRY(check_interfaces(options));
   if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
     return fail("--authenticate-data: " + options.provider +
                 " cannot authenticate payloads; expected --provider tcp");

@@ -18,6 +18,12 @@ struct Link {
   std::uint32_t peer = 0;  // node at the other end
   std::uint32_t out = 1;   // lanes from this node to the peer
   std::uint32_t in = 1;    // lanes from the peer to this node
+  // The interface by which each lane leaves, max(out, in) of them; empty: the fabric chooses.
+  struct Interface {
+    std::string name = {};
+    std::uint32_t mtu = 0;  // bytes, which it must have; 0: any
+  };
+  std::vector<Interface> interfaces = {};
 };
 
 // The run of which the node is, as its launcher named it, for the node's record.

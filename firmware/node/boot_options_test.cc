@@ -56,6 +56,37 @@ TEST(NodeOptions, NameTheRun) {
   }
 }
 
+// Each lane has an interface, or the fabric chooses for all.
+TEST(NodeOptions, LinksNameInterfaces) {
+  BootOptions options;
+  const auto links = [&options](const std::string& list, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"--schedule", "a", "--node",  "0",
+                                      "--control",  "5", "--links", list};
+    words.insert(words.end(), more.begin(), more.end());
+    return parse(words, options);
+  };
+  ASSERT_EQ(links("1:2:1:eth0/9000:eth1,4:0:1:enp1s0f0.7"), "");
+  ASSERT_EQ(options.links.size(), 1u);
+  ASSERT_EQ(options.links[0].size(), 2u);
+  const Link& first = options.links[0][0];
+  ASSERT_EQ(first.interfaces.size(), 2u);
+  EXPECT_EQ(first.interfaces[0].name, "eth0");
+  EXPECT_EQ(first.interfaces[0].mtu, 9000u);
+  EXPECT_EQ(first.interfaces[1].name, "eth1");
+  EXPECT_EQ(first.interfaces[1].mtu, 0u);
+  EXPECT_EQ(options.links[0][1].interfaces[0].name, "enp1s0f0.7");
+  for (const char* list : {"1:2:1:eth0", "1:1:1:a:b", "1:1:1:", "1:1:1:/9", "1:1:1:a/", "1:1:1:a/x",
+                           "1:1:1:a/0", "1:2:1:a:"}) {
+    EXPECT_TRUE(links(list).starts_with("bad value for --links")) << list;
+  }
+  EXPECT_EQ(links("1:1:1:a,2:1:1"),
+            "--links has interfaces for 1 link of 2; expected them for all or for none");
+  EXPECT_EQ(links("1:1:1:a", {"--provider", "mem"}),
+            "--links names interfaces, and mem binds no IP; expected --provider tcp");
+  EXPECT_EQ(links("1:1:1:a", {"--address", "127.0.0.1"}),
+            "--links names interfaces, whose addresses are bound; expected no --address");
+}
+
 TEST(NodeOptions, AreRefusedWithOneLine) {
   BootOptions options;
   const std::vector<std::string> good = {"--schedule", "a", "--node", "0", "--control", "5"};

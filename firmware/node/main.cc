@@ -21,6 +21,7 @@
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
 #include "firmware/node/generations.h"
+#include "firmware/node/lane_addresses.h"
 #include "firmware/node/node_record.h"
 #include "firmware/node/node_server.h"
 #include "firmware/node/node_spares.h"
@@ -87,8 +88,8 @@ void describe(const LocalNode& node) {
   }
 }
 
-ofi::FixedConfig endpoint_config(const BootOptions& options, const Nodes& nodes,
-                                 std::size_t index) {
+Result<ofi::FixedConfig> endpoint_config(const BootOptions& options, const Nodes& nodes,
+                                         std::size_t index) {
   ofi::FixedConfig config;
   config.provider = options.provider;
   config.local_address = options.address;
@@ -103,14 +104,16 @@ ofi::FixedConfig endpoint_config(const BootOptions& options, const Nodes& nodes,
     config.peers.push_back(link.peer);
     config.lanes.push_back({link.out, link.in});
   }
+  ESPALIER_TRY_TO(config.lane_addresses, lane_addresses(options.links[index]));
   return config;
 }
 
 Result<void> open_links(const BootOptions& options, Nodes& nodes, std::size_t index,
                         std::uint32_t generations) {
   using Opened = Result<std::shared_ptr<ofi::FixedLinks>>;
+  ESPALIER_TRY_TO(const ofi::FixedConfig config, endpoint_config(options, nodes, index));
   const auto open = [&]() -> Opened {
-    auto opened = ofi::FixedLinks::open(endpoint_config(options, nodes, index));
+    auto opened = ofi::FixedLinks::open(config);
     if (opened) return *std::move(opened);
     const std::string where = options.address.empty() ? "" : " on " + options.address;
     return espalier::fail("cannot open " + options.provider + where + ": " +

@@ -36,6 +36,26 @@ Result<void> check_lanes(const FixedConfig& config) {
               std::to_string(kMaxLinks) + " together");
 }
 
+// After check_lanes().
+Result<void> check_lane_addresses(const FixedConfig& config) {
+  const std::size_t count = config.lane_addresses.size();
+  if (count == 0 && config.separate_domains) {
+    return fail(node_text(config) + " has separate_domains without lane_addresses; expected both");
+  }
+  if (count == 0) return {};
+  std::size_t lanes = 0;
+  for (const FixedConfig::Lanes& link : config.lanes) lanes += std::max(link.out, link.in);
+  if (!binds_address(config.provider)) {
+    return fail(node_text(config) + ": provider " + config.provider +
+                " binds no addresses; expected no lane_addresses");
+  }
+  if (count == lanes && config.local_address.empty()) return {};
+  return fail(node_text(config) + " has " + counted(count, "lane address") + " for " +
+              counted(lanes, "lane") +
+              (config.local_address.empty() ? "" : " and a local_address") +
+              "; expected one per lane, and no local_address");
+}
+
 }  // namespace
 
 Result<void> check_parts(const std::string& provider) {
@@ -56,7 +76,9 @@ Result<void> check_config(const FixedConfig& config) {
   if (std::count(config.peers.begin(), config.peers.end(), config.node) != 0) {
     return fail(node + " has a link to itself");
   }
-  if (auto sound = check_lanes(config); !sound || has_fixed_links(config.provider)) return sound;
+  if (auto sound = check_lanes(config); !sound) return sound;
+  if (auto sound = check_lane_addresses(config); !sound || has_fixed_links(config.provider))
+    return sound;
   if (auto sound = check_parts(config.provider); !sound) return sound;
   return fail(node + ": provider " + config.provider +
               " finds out which peers are on this host; with fixed links, expected mem or " +

@@ -34,6 +34,13 @@ constexpr std::uint32_t kAdded = 0xffffffff;
 // kTwoHosts: as kAdded, and the nodes are on two hosts in turn.
 constexpr std::uint32_t kTwoHosts = 0xfffffffe;
 
+// kOwnAddresses: hop by hop with two lanes per link and direction, of which each binds an address
+// of its own.
+constexpr std::uint32_t kOwnAddresses = 0xfffffffd;
+
+// The same, and each lane has a domain of its own.
+constexpr std::uint32_t kOwnDomains = 0xfffffffc;
+
 // The endpoints of a closed fabric have a job secret; kData: they also authenticate payloads.
 enum class Closed : std::uint8_t { kNo, kWords, kData };
 
@@ -53,10 +60,12 @@ std::unique_ptr<ConnectedEndpoints> connect(AnyConfig config, const std::string&
 }
 
 BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed = Closed::kNo) {
-  std::string name = lanes == 0           ? provider
-                     : lanes == kAdded    ? provider + "_added"
-                     : lanes == kTwoHosts ? provider + "_two_hosts"
-                                          : provider + "_hop_by_hop_" + std::to_string(lanes);
+  std::string name = lanes == 0               ? provider
+                     : lanes == kAdded        ? provider + "_added"
+                     : lanes == kTwoHosts     ? provider + "_two_hosts"
+                     : lanes == kOwnAddresses ? provider + "_own_addresses"
+                     : lanes == kOwnDomains   ? provider + "_own_domains"
+                                              : provider + "_hop_by_hop_" + std::to_string(lanes);
   if (closed != Closed::kNo) name += closed == Closed::kData ? "_closed_data" : "_closed";
   for (const char other : {';', '+'}) std::replace(name.begin(), name.end(), other, '_');
   return {
@@ -70,6 +79,11 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
         }
         ofi::FixedConfig config;
         if (lanes != 0) config.lanes = {{lanes, lanes}};
+        if (lanes == kOwnAddresses || lanes == kOwnDomains) {
+          config.lanes = {{2, 2}};
+          config.lane_addresses = {"127.2"};
+          config.separate_domains = lanes == kOwnDomains;
+        }
         return connect(config, provider, closed, spec);
       }};
 }
@@ -77,6 +91,8 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
 INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
                          testing::Values(back_end("tcp", 0), back_end("tcp", 3, Closed::kWords),
                                          back_end("tcp", 1, Closed::kData),
+                                         back_end("tcp", kOwnAddresses, Closed::kWords),
+                                         back_end("tcp", kOwnDomains, Closed::kData),
                                          back_end("tcp", kAdded, Closed::kData), back_end("mem", 0),
                                          back_end("mem", 3, Closed::kWords),
                                          back_end("mem", kAdded, Closed::kWords),

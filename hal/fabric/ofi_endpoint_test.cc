@@ -2,6 +2,7 @@
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,9 +11,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -77,26 +81,28 @@ class Inbox {
   std::vector<std::vector<Completion>> arrived_;
 };
 
-// How libfabric reports arrivals differs between its releases. Where it does not, a wait lasts its
-// whole time.
-TEST(Domain, AWaitEndsWhenSomethingArrives) {
+// Writes to the last port of a receiver while it waits. How libfabric reports arrivals differs
+// between its releases. Where it does not, a wait lasts its whole time.
+void expect_wait_to_end(const Domain::Capacity& of_receiver) {
   constexpr std::uint64_t kWholeNs = 60'000'000'000;
   Domain receiver, sender;
-  for (Domain* domain : {&receiver, &sender}) {
-    const auto opened = domain->open("tcp", "", {.ports = 1, .peers = 1, .completions = 16});
-    ASSERT_TRUE(opened) << opened.error().message;
-  }
-  Domain::Target from_receiver, to_receiver;
+  const auto opened = receiver.open("tcp", "", of_receiver);
+  ASSERT_TRUE(opened) << opened.error().message;
+  ASSERT_TRUE(sender.open("tcp", "", {.ports = 1, .peers = 1, .completions = 16}));
+  const auto port = static_cast<std::uint32_t>(of_receiver.ports - 1);
+  Domain::Target from_receiver{.port = port}, to_receiver;
   ASSERT_TRUE(receiver.insert(sender.name(0), from_receiver));
-  ASSERT_TRUE(sender.insert(receiver.name(0), to_receiver));
+  ASSERT_TRUE(sender.insert(receiver.name(port), to_receiver));
   std::uint64_t word = 0;
   Registration memory;
   ASSERT_TRUE(receiver.register_memory(&word, sizeof word, memory));
+  const std::uint64_t key = receiver.key(memory, port);
+  EXPECT_EQ(key == memory.key, !of_receiver.separate);
   std::atomic<bool> has_arrived = false;
   std::thread sending([&] {
     const std::uint64_t sent = 5;
     fi_cq_data_entry entry;
-    while (sender.inject(to_receiver, &sent, sizeof sent, 7, memory.base, memory.key) !=
+    while (sender.inject(to_receiver, &sent, sizeof sent, 7, memory.base, key) !=
            Domain::Result::kDone) {
       (void)sender.read_completions(&entry, 1);
     }
@@ -115,6 +121,18 @@ TEST(Domain, AWaitEndsWhenSomethingArrives) {
   EXPECT_EQ(word, 5u);
   EXPECT_LT(longest_ns, kWholeNs);
   receiver.deregister(memory);
+  ASSERT_TRUE(receiver.register_memory(&word, sizeof word, memory));
+  EXPECT_NE(receiver.key(memory, port), key) << "new for each registration";
+  receiver.deregister(memory);
+}
+
+TEST(Domain, AWaitEndsWhenSomethingArrives) {
+  expect_wait_to_end({.ports = 1, .peers = 1, .completions = 16});
+  Domain::Capacity two{.ports = 2, .peers = 1, .completions = 16};
+  two.addresses = {"127.6.0.1", "127.6.0.2"};
+  expect_wait_to_end(two);
+  two.separate = true;
+  expect_wait_to_end(two);
 }
 
 void expect_words(const std::string& message, const char* words) {
@@ -165,6 +183,103 @@ TEST(Ofi, NamesWhatIsWrong) {
     expect_words(message_of(FixedLinks::open(config)),
                  is_one ? " has 1 lane for 2 links" : " lanes for 2 links");
   }
+}
+
+// What cannot be bound is named before anything is opened, an address that this host does not have
+// when it is bound.
+TEST(Ofi, LaneAddressesFitTheLanes) {
+  FixedConfig config;
+  config.node = 0;
+  config.peers = {1, 2};
+  config.lane_addresses = {"127.2.0.1", "127.2.0.2"};
+  expect_words(message_of(FixedLinks::open(config)), "2 lane addresses for 0 lanes");
+  config.lanes = {{1, 1}, {1, 2}};
+  expect_words(message_of(FixedLinks::open(config)), "2 lane addresses for 3 lanes; expected one");
+  config.lanes = {{1, 1}, {1, 1}};
+  config.local_address = "127.0.0.1";
+  expect_words(message_of(FixedLinks::open(config)), "no local_address");
+  config.local_address.clear();
+  config.lane_addresses[1] = "203.0.113.77";
+  expect_words(message_of(FixedLinks::open(config)), "203.0.113.77: fi_endpoint: Cannot assign");
+  config.lane_addresses[1] = "::1";
+  expect_words(message_of(FixedLinks::open(config)),
+               "::1: not an address of the kind of the first lane's; expected IPs of one family");
+  config.lane_addresses[1] = "300.1.1.1";
+  expect_words(message_of(FixedLinks::open(config)), "300.1.1.1: this is not an IP address");
+  config.provider = "mem";
+  expect_words(message_of(FixedLinks::open(config)), "mem binds no addresses");
+  config.lane_addresses.clear();
+  config.separate_domains = true;
+  expect_words(message_of(FixedLinks::open(config)), "separate_domains without lane_addresses");
+}
+
+// The address says which of the lanes to a node has a wrong cable.
+TEST(Ofi, ALaneThatDoesNotConnectIsNamedByItsAddress) {
+  FixedConfig config;
+  config.lanes = {{1, 1}};
+  config.lane_addresses = {"127.7"};
+  config.connect_deadline_ns = 100'000'000;
+  const auto here = or_throw(FixedLinks::open(for_node(config, 0, {1})));
+  const auto there = or_throw(FixedLinks::open(for_node(config, 1, {0})));
+  const auto connected = here->connect(there->addresses());
+  EXPECT_EQ(message_of(connected), "node 1 did not connect at 127.7.0.1 within 100 ms");
+}
+
+// The connections between addresses that begin with the byte 127 and this one: both ends of each,
+// in the order in which the bytes travel.
+std::set<std::pair<std::uint32_t, std::uint32_t>> connections_of(std::uint8_t second) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> found;
+  std::ifstream table("/proc/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    unsigned here = 0, here_port = 0, there = 0, there_port = 0, state = 0;
+    if (std::sscanf(line.c_str(), " %*d: %8X:%4X %8X:%4X %2X", &here, &here_port, &there,
+                    &there_port, &state) != 5) {
+      continue;
+    }
+    here = ntohl(here);
+    there = ntohl(there);
+    const unsigned net = 127u << 8 | second;
+    if (state == 1 && here >> 16 == net && there >> 16 == net) found.insert({here, there});
+  }
+  return found;
+}
+
+// Every lane publishes its own address, and its two ends connect from there to there, and to
+// nothing else.
+TEST(Ofi, EachLaneBindsItsOwnAddress) {
+  FixedConfig config;
+  config.lanes = {{2, 2}};
+  config.lane_addresses = {"127.3"};
+  LocalEndpoints endpoints(config, {{1, 2}, {0, 2}, {0, 1}});
+  ASSERT_EQ(endpoints.error, "");
+  std::set<std::pair<std::uint32_t, std::uint32_t>> expected;
+  const auto expect_lanes = [&expected](std::uint32_t low, std::uint32_t first, std::uint32_t high,
+                                        std::uint32_t other) {
+    for (std::uint32_t lane = 1; lane <= 2; ++lane) {
+      const std::uint32_t net = 127u << 24 | 3u << 16;
+      const std::uint32_t here = net | low << 8 | (first + lane);
+      const std::uint32_t there = net | high << 8 | (other + lane);
+      expected.insert({{here, there}, {there, here}});
+    }
+  };
+  expect_lanes(0, 0, 1, 0);
+  expect_lanes(0, 2, 2, 0);
+  expect_lanes(1, 2, 2, 2);
+  EXPECT_EQ(connections_of(3), expected);
+  const auto hosts = [&endpoints](std::uint32_t node) {
+    std::vector<std::string> all;
+    for (const std::string& address : endpoints.nodes[node]->addresses()) {
+      const std::string text = address_text(address);
+      all.push_back(text.substr(0, text.find(':')));
+    }
+    return all;
+  };
+  for (std::uint32_t node = 0; node < 3; ++node) {
+    const std::string net = "127.3." + std::to_string(node) + ".";
+    EXPECT_EQ(hosts(node), (std::vector{net + "1", net + "2", net + "3", net + "4"}));
+  }
+  endpoints[0].release();
+  EXPECT_EQ(hosts(0).front(), "127.3.0.1");
 }
 
 // Nodes 0 and 1 are on one host, node 2 on another.

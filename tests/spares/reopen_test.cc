@@ -33,9 +33,14 @@ constexpr std::uint32_t kLinkGenerations = 3;
 // Each generation has endpoints of its own, which are all opened at the start.
 class OfiWorld final : public World {
  public:
-  explicit OfiWorld(const std::string& provider) {
+  // own_addresses: each lane binds an address of its own.
+  explicit OfiWorld(const std::string& provider, bool own_addresses = false) {
     ofi::FixedConfig config;
     config.provider = provider;
+    if (own_addresses) {
+      config.lanes = {{1, 1}};
+      config.lane_addresses = {"127.4"};
+    }
     config.has_secret = true;
     config.secret.fill(7);
     for (std::uint32_t g = 0; g < kLinkGenerations; ++g) {
@@ -249,6 +254,8 @@ std::vector<FabricKind> kinds() {
     all.push_back(
         {provider, [provider](unsigned) { return std::make_unique<OfiWorld>(provider); }});
   }
+  all.push_back(
+      {"tcp_own_addresses", [](unsigned) { return std::make_unique<OfiWorld>("tcp", true); }});
 #endif
   return all;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <utility>
 
 #include "hal/fabric/provider_list.h"
 #include "hal/fabric/testing/local_endpoints.h"
@@ -122,7 +123,15 @@ std::unique_ptr<Carrier> carrier_over(AnyConfig config, const Plan& plan,
 }  // namespace
 
 std::unique_ptr<Carrier> real_carrier(const Plan& plan, const Schedule& schedule) {
-  if (plan.over != Over::kMixed) return carrier_over(ofi::FixedConfig(), plan, schedule);
+  if (plan.over != Over::kMixed) {
+    ofi::FixedConfig config;
+    // About a quarter of the plans: each lane binds an address of its own.
+    if (plan.over == Over::kTcp && plan.endpoint_window % 2 == 1) {
+      config.lanes = {{1, 1}};
+      config.lane_addresses = {"127.5"};
+    }
+    return carrier_over(std::move(config), plan, schedule);
+  }
   ofi::AddedConfig config;
   config.max_links = kMaxRealRanks;
   config.host = "aab";

@@ -32,6 +32,7 @@ std::string to_text(const LinkTable& table) {
   for (const NodeLink& link : table) {
     text += (text.empty() ? "" : ",") + std::to_string(link.peer) + ":" + std::to_string(link.out) +
             ":" + std::to_string(link.in);
+    for (const std::string& interface : link.interfaces) text += ":" + interface;
   }
   return text;
 }

@@ -13,6 +13,9 @@ namespace espalier::tools {
 // The links of one node, by neighbour: lanes there and back. One of the two may be 0.
 struct NodeLink {
   std::uint32_t peer = 0, out = 0, in = 0;
+  // The interface by which each lane leaves, "eth0", or with the MTU that it must have,
+  // "eth0/9000"; empty: the fabric chooses.
+  std::vector<std::string> interfaces = {};
 };
 using LinkTable = std::vector<NodeLink>;
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/process/variables.h"
+#include "hal/fabric/provider_list.h"
 #include "tools/cluster/start_cluster.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -46,6 +47,19 @@ void add_boot_words(RunOptions& options) {
   }
 }
 
+// Throws Failure (bad input) if what --cables needs is not there.
+void check_cables(RunOptions& options) {
+  if (options.cables.empty()) return;
+  if (!ofi::binds_address(options.launch.provider)) {
+    bad_input("--cables names interfaces, and " + options.launch.provider +
+              " binds no IP; expected --provider tcp");
+  }
+  if (options.plan.links == "routed") {
+    bad_input("--links routed: nothing forwards between cables; expected --links hop-by-hop");
+  }
+  options.plan.links = "hop-by-hop";
+}
+
 // Refuses what no size of any schedule may have, before the first one runs.
 void check_runs(const RunOptions& options, const std::vector<ScheduleRun>& runs) {
   for (const ScheduleRun& run : runs) {
@@ -61,6 +75,7 @@ void run_collective(RunOptions options) {
   }
   if (!options.trace.empty()) check_writable(options.trace);
   find_node(options.launch);
+  check_cables(options);
   add_boot_words(options);
   if (!options.board.empty() && !options.file.empty()) {
     bad_input("--board is for a schedule that is compiled here; expected no --board with a file");
@@ -136,6 +151,11 @@ void add_launch_options(Command command, RunOptions& options) {
   cluster::LaunchOptions& launch = options.launch;
   add_node_options(command, launch);
   add_place_options(command, launch);
+  command
+      .text("--cables", options.cables,
+            "A topology file with cables: each lane of a link leaves by the interface of its "
+            "cable, from its link-local IPv6 address; hop by hop; default of --topology: this file")
+      .excludes(command.option("--address"));
   command.number("--window", launch.window, 1, kMaxWindow, "Maximum number of steps in flight");
   command.number("--nodes-per-process", launch.nodes_per_process, 1, kMaxPerProcess,
                  "Nodes that share a process and its one thread");
@@ -200,6 +220,10 @@ void add_run(Command app) {
   add_format(command, options->format);
   command.set_footer(kRunExamples);
   command.set_action([options, command] {
+    if (!options->cables.empty() && options->file.empty() &&
+        !command.option("--topology").is_given()) {
+      options->plan.topology = "file:" + options->cables;
+    }
     // Without --window the schedule allows its default, and nodes issue as much as it allows.
     if (command.option("--window").is_given()) {
       options->plan.window = std::to_string(options->launch.window);

@@ -58,22 +58,26 @@ void add_nodes(const SizeResult& size, std::string& text) {
 
 // The process table of a hop-by-hop run: by node its endpoints.
 void add_endpoints(const RunResult& result, std::string& text) {
-  std::size_t name = 4, address = 8;
+  std::size_t name = 4, address = 8, interface = 0;
   for (const EndpointResult& row : result.endpoints) {
     name = std::max({name, row.name.size(), row.peer_name.size()});
     address = std::max(address, row.address.size());
+    interface = std::max(interface, row.interface.size());
   }
   const int wide = static_cast<int>(name);
   const int middle = static_cast<int>(address);
-  text += format("%-*s      pid  link  lane  %-*s  %-*s  its peer's\n", wide, "node", middle,
-                 "endpoint", wide, "peer");
+  if (interface != 0) interface = std::max<std::size_t>(interface, 9) + 2;
+  const int cable = static_cast<int>(interface);
+  text += format("%-*s      pid  link  lane  %-*s%-*s  %-*s  its peer's\n", wide, "node", cable,
+                 cable == 0 ? "" : "interface", middle, "endpoint", wide, "peer");
   std::uint32_t before = UINT32_MAX;
   for (const EndpointResult& row : result.endpoints) {
     const bool again = row.node == before;
     before = row.node;
-    text += format("%-*s  %7s  %4u  %4u  %-*s  %-*s  %s\n", wide, again ? "" : row.name.c_str(),
-                   again ? "" : std::to_string(row.pid).c_str(), row.link, row.lane, middle,
-                   row.address.c_str(), wide, row.peer_name.c_str(), row.peer_address.c_str());
+    text += format("%-*s  %7s  %4u  %4u  %-*s%-*s  %-*s  %s\n", wide, again ? "" : row.name.c_str(),
+                   again ? "" : std::to_string(row.pid).c_str(), row.link, row.lane, cable,
+                   row.interface.c_str(), middle, row.address.c_str(), wide, row.peer_name.c_str(),
+                   row.peer_address.c_str());
   }
 }
 
@@ -92,6 +96,7 @@ Json endpoints_json(const RunResult& result) {
                                        {"peer_name", row.peer_name},
                                        {"address", row.address},
                                        {"peer_address", row.peer_address}});
+    if (!row.interface.empty()) all.back()["endpoints"].back()["interface"] = row.interface;
   }
   return all;
 }

@@ -57,6 +57,7 @@ struct EndpointResult {
   std::uint32_t link = 0, lane = 0;  // link: number of the link at this node
   std::uint32_t peer = 0;
   std::string peer_name;
+  std::string interface;              // of the cable; empty: the fabric chose
   std::string address, peer_address;  // in the form of the provider: own, and of the only peer
 };
 

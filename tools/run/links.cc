@@ -1,6 +1,8 @@
 // The endpoints of a run: the links of the topology (hop by hop), or the peers that programs name
 // (routed).
 
+#include <algorithm>
+
 #include "collectives/lower/neighbours.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "espalier/internal/base/limits.h"
@@ -21,7 +23,8 @@ bool complete(const topology::Topology& topology) {
 }  // namespace
 
 bool runs_hop_by_hop(const RunOptions& options, const planner::LoadedSchedule& schedule) {
-  const std::string& asked = options.plan.links;
+  // Cables lead to neighbours only, also where these are all nodes.
+  const std::string asked = options.cables.empty() ? options.plan.links : "hop-by-hop";
   if (asked == "routed") return false;
   const topology::Topology& topology = *schedule.topology;
   const auto stranger = lower::find_stranger(topology, schedule.programs);
@@ -49,6 +52,7 @@ std::vector<tools::LinkTable> link_tables(const planner::LoadedSchedule& schedul
 }
 
 std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedule,
+                                           const std::vector<tools::LinkTable>& tables,
                                            const cluster::NodeProcesses& cluster) {
   std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const cluster::Member& member : cluster.members()) {
@@ -70,6 +74,9 @@ std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedu
       row.link += i > 0 && !same ? 1 : 0;
       row.peer = lanes[node][i];
       row.peer_name = schedule.topology->node_name(row.peer);
+      const std::vector<std::string>& interfaces = tables[node][row.link].interfaces;
+      row.interface = interfaces.empty() ? "" : interfaces[row.lane];
+      row.interface.resize(std::min(row.interface.find('/'), row.interface.size()));
       row.address = address(node, i);
       row.peer_address = address(row.peer, ofi::other_end(lanes, node, i));
       list.push_back(row);

@@ -37,6 +37,7 @@ struct RunOptions {
   std::string model;           // its file
   std::string ranks_per_host;  // as typed
   std::string board;           // limits that the schedule keeps
+  std::string cables;          // a topology file with the cables of the links; empty: none
   bool ranks = false;          // print a row per rank
   std::vector<std::string> kill, stop;
   // The image or flash that nodes boot instead of the schedule's file, as typed ([NODES=]FILE), and
@@ -65,6 +66,12 @@ struct RunOptions {
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
 [[nodiscard]] std::vector<tools::LinkTable> link_tables(const planner::LoadedSchedule& schedule);
 
+// Gives each lane of the links the interface of its cable, as the file of --cables says. A link has
+// as many lanes as cables, at least. Throws Failure (bad input): a wrong file, other nodes, a link
+// without a cable.
+void add_cables(const RunOptions& options, const topology::Topology& topology,
+                std::vector<tools::LinkTable>& tables);
+
 // Returns the command that starts each of `nodes` nodes (LaunchOptions.commands), from --start:
 // NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
 [[nodiscard]] std::vector<std::string> start_commands(const std::vector<std::string>& starts,
@@ -83,8 +90,9 @@ struct BootFile {
 void check_boot_files(const cluster::LaunchOptions& launch);
 
 // Lists the endpoints that the nodes of a hop-by-hop run have opened, by node, link and lane.
-[[nodiscard]] std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedule,
-                                                         const cluster::NodeProcesses& cluster);
+[[nodiscard]] std::vector<EndpointResult> list_endpoints(
+    const planner::LoadedSchedule& schedule, const std::vector<tools::LinkTable>& tables,
+    const cluster::NodeProcesses& cluster);
 
 // Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.

@@ -119,6 +119,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   const bool hop_by_hop = runs_hop_by_hop(options, schedule);
   std::vector<tools::LinkTable> tables;
   if (hop_by_hop) tables = link_tables(schedule);
+  if (!options.cables.empty()) add_cables(options, *schedule.topology, tables);
   for (const tools::LinkTable& table : tables)
     options.launch.links.push_back(tools::to_text(table));
   check_memory(options, schedule, tables, what, most);
@@ -153,7 +154,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
     files.push_back(run.selection != 0 ? run.selection_file : schedule.bytes);
   }
   tools::start_cluster(options.launch, files, cluster);
-  if (hop_by_hop) result.endpoints = list_endpoints(schedule, cluster);
+  if (hop_by_hop) result.endpoints = list_endpoints(schedule, tables, cluster);
   execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster, result);
   if (keeps_logs(options)) write_logs(options, schedule, what, cluster);
   if (result.right && !options.output.empty()) write_last_results(options, what, cluster);

@@ -1,7 +1,9 @@
 #pragma once
-// A libfabric domain and its ports. All calls into libfabric are made here. Not thread safe.
+// The libfabric domains of an endpoint, one per device, and their ports. All calls into libfabric
+// are made here. Not thread safe.
 //
-// A port is a libfabric endpoint with an address vector of its own.
+// A port is a libfabric endpoint with an address vector of its own. All ports share one device
+// unless they have addresses of their own, and the provider needs a domain per device.
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -23,8 +25,9 @@ namespace espalier::ofi {
 // Registered memory: peers may write to it under this address and key.
 struct Registration {
   fid_mr* region = nullptr;
-  std::uint64_t base = 0;  // address of the first byte, as the provider counts addresses
-  std::uint64_t key = 0;
+  std::uint64_t base = 0;       // address of the first byte, as the provider counts addresses
+  std::uint64_t key = 0;        // at the first device; see Domain::key()
+  std::uint32_t at_others = 0;  // number of the entry of the other devices; 0: there are none
 };
 
 class Domain {
@@ -43,6 +46,8 @@ class Domain {
     std::size_t completions = 0;  // outstanding, per port
     // Numbers of the sockets at which ports may listen, where the provider has IP; 0: any.
     std::uint16_t first_socket = 0, last_socket = 0;
+    std::vector<std::string> addresses = {};  // of each port, of one family; empty: local_address
+    bool separate = false;  // every port has a device of its own, whatever the provider needs
   };
   // Opens everything and enables the ports.
   [[nodiscard]] espalier::Result<void> open(const std::string& provider,
@@ -55,11 +60,8 @@ class Domain {
     std::uint32_t port = 0;
     fi_addr_t peer = 0;
   };
-  // Returns the port's name in libfabric, as it travels. Its peers insert() it.
-  [[nodiscard]] std::string name(std::uint32_t port) const {
-    ESPALIER_ASSERT(port < ports_.size());
-    return converted(ports_[port].name);
-  }
+  // Returns the port's name in libfabric, as it travels: without a scope. Its peers insert() it.
+  [[nodiscard]] std::string name(std::uint32_t port) const;
   // Whether libfabric's objects and connections may be shared by endpoints: its names are those of
   // sockets, and wait() works.
   [[nodiscard]] bool can_be_shared() const { return wake_ >= 0; }
@@ -79,10 +81,15 @@ class Domain {
   // Makes the peer with this address known to the port target.port, and sets target.peer.
   [[nodiscard]] espalier::Result<void> insert(const std::string& address, Target& target);
 
-  // Registers memory for writes by peers; false if the provider refuses.
+  // Registers memory for writes by peers, at all devices; false if the provider refuses.
   [[nodiscard]] bool register_memory(void* bytes, std::uint64_t size, Registration& out);
   // Whether write() needs the bytes to be in registered memory (FI_MR_LOCAL).
   [[nodiscard]] bool registers_local_memory() const;
+  // Returns the key with which the peer of this port writes to registered memory.
+  [[nodiscard]] std::uint64_t key(const Registration& registration, std::uint32_t port) const {
+    const std::uint32_t device = ports_[port].device;
+    return device == 0 ? registration.key : key_at(registration, device);
+  }
   // Ends the registration, if there is one: from then on no write arrives under its key.
   void deregister(Registration& registration) {
     if (registration.region != nullptr) end_registration(registration);
@@ -119,21 +126,42 @@ class Domain {
   [[nodiscard]] bool wait(std::uint64_t ns);
 
  private:
+  struct Device {
+    fi_info* info = nullptr;
+    fid_fabric* fabric = nullptr;
+    fid_eq* events = nullptr;
+    fid_domain* domain = nullptr;
+    fid_cq* queue = nullptr;  // the completions of its ports
+    int wake = -1;  // readable when the device has something to progress; -1: not available
+  };
   struct Port {
     fid_av* addresses = nullptr;
     fid_ep* endpoint = nullptr;
     std::string name;
+    std::uint32_t device = 0;
+    std::string source = {};  // the socket address to bind; empty: that of the device's info
   };
   struct LocalMemory {
     const void* bytes = nullptr;
     std::uint64_t size = 0;
     fid_mr* region = nullptr;
+    std::uint32_t device = 0;
   };
 
   [[nodiscard]] espalier::Result<void> open_all(const std::string& provider,
                                                 const std::string& local_address,
                                                 const Capacity& capacity);
-  void open_event_wake();
+  // Finds the devices of the ports, and what each port binds.
+  [[nodiscard]] espalier::Result<void> find_devices(const std::string& provider,
+                                                    const std::string& local_address,
+                                                    const Capacity& capacity);
+  // Takes the entry for the port: at its device, or as a new one.
+  [[nodiscard]] espalier::Result<void> take_entry(fi_info* entry, std::uint32_t port,
+                                                  bool separate);
+  [[nodiscard]] espalier::Result<void> open_device(Device& device, std::size_t completions);
+  void open_event_wake(Device& device);
+  // Makes one descriptor of those of several devices.
+  void open_common_wake();
   [[nodiscard]] bool has_queue_wake() const;
   [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
@@ -141,28 +169,40 @@ class Domain {
   [[nodiscard]] espalier::Result<void> open_at_socket(std::uint32_t port);
   [[nodiscard]] bool has_ip() const;
   void end_registration(Registration& registration);
+  [[nodiscard]] bool register_at(std::uint32_t device, void* bytes, std::uint64_t size,
+                                 Registration& out);
+  void end_at(Registration& registration);
+  [[nodiscard]] std::uint64_t key_at(const Registration& registration, std::uint32_t device) const;
+  // As read_completions(), of several devices.
+  [[nodiscard]] int read_devices(fi_cq_data_entry* entries, std::size_t room);
   [[nodiscard]] int read_name(std::uint32_t port);
   // Converts a name to how it travels, or back: a socket address begins with its family, which
   // libfabric has in the order of this machine, and others expect to be little-endian.
   [[nodiscard]] std::string converted(std::string name) const;
-  // Gives a link-local address this end's scope: scopes are numbers of each host's interfaces.
-  void set_scope(char* name, std::size_t size) const;
-  [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size) const;
+  // Returns the scope of the port's own address; 0: it has none.
+  [[nodiscard]] std::uint32_t scope_of(std::uint32_t port) const;
+  // Gives a link-local address this scope: scopes are numbers of each host's interfaces.
+  void set_scope(char* name, std::size_t size, std::uint32_t scope) const;
+  [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size,
+                                     std::uint32_t device) const;
   // Makes `call`, which takes the endpoint to write from and returns libfabric's code.
   template <typename Call>
   [[nodiscard]] Result write_from(std::uint32_t port, Call call);
 
-  fi_info* info_ = nullptr;
-  fid_fabric* fabric_ = nullptr;
-  fid_eq* events_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_cq* queue_ = nullptr;  // the completions of all ports
+  std::vector<Device> devices_;
+  fi_info* info_ = nullptr;   // of the first device; all have the same modes
+  fid_cq* queue_ = nullptr;   // of the only device; null: there are several
+  std::uint32_t turn_ = 0;    // the device that is read first next time
+  std::uint32_t failed_ = 0;  // the device whose next completion is an error
   std::vector<Port> ports_;
+  // With several devices: the registrations at the second one and the later ones.
+  std::vector<std::vector<Registration>> at_others_;
   std::vector<LocalMemory> local_;  // only if registers_local_memory()
   std::string provider_;
   std::uint16_t first_socket_ = 0, last_socket_ = 0;
   std::uint64_t inject_bytes_ = 0;
-  int wake_ = -1;  // readable when the domain has something to progress; -1: not available
+  int wake_ = -1;         // readable when a device has something to progress; -1: not available
+  int common_wake_ = -1;  // of several devices, in place of theirs
 };
 
 }  // namespace espalier::ofi

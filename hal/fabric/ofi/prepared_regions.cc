@@ -112,8 +112,8 @@ void PreparedRegions::end_forgotten(Domain& domain) {
   std::erase_if(kept_, [](const Kept& kept) { return kept.is_over; });
 }
 
-Status PreparedRegions::find(Domain& domain, const void* bytes, std::uint64_t size,
-                             std::uint64_t& address, std::uint64_t& key) {
+Status PreparedRegions::find(Domain& domain, std::uint32_t port, const void* bytes,
+                             std::uint64_t size, std::uint64_t& address, std::uint64_t& key) {
   for (Prepared& prepared : prepared_) {
     if (!contains(prepared.region, bytes, size)) continue;
     const Prepared* registered = &prepared;
@@ -130,7 +130,7 @@ Status PreparedRegions::find(Domain& domain, const void* bytes, std::uint64_t si
     ESPALIER_ASSERT(registered->registration.region != nullptr);
     ESPALIER_ASSERT(contains(registered->region, bytes, size));
     address = registered->registration.base + offset_in(registered->region, bytes);
-    key = registered->registration.key;
+    key = domain.key(registered->registration, port);
     return Status::kOk;
   }
   return Status::kBadArgument;

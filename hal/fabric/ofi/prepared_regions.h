@@ -26,11 +26,11 @@ class PreparedRegions {
   // ends when these are replaced or released.
   void forget(Domain& domain, std::span<const Region> regions);
 
-  // Finds the address and key under which a peer can write `size` bytes at `bytes`. Registers the
-  // region unless it is: collectives of short messages register nothing. kBadArgument: the bytes
-  // are not inside one prepared region; kBackEnd: the provider refused.
-  [[nodiscard]] Status find(Domain& domain, const void* bytes, std::uint64_t size,
-                            std::uint64_t& address, std::uint64_t& key);
+  // Finds the address and key under which the peer of `port` can write `size` bytes at `bytes`.
+  // Registers the region unless it is: collectives of short messages register nothing.
+  // kBadArgument: the bytes are not inside one prepared region; kBackEnd: the provider refused.
+  [[nodiscard]] Status find(Domain& domain, std::uint32_t port, const void* bytes,
+                            std::uint64_t size, std::uint64_t& address, std::uint64_t& key);
 
   // Ends the registrations of the prepared regions, which no collective uses any more.
   void release(Domain& domain);

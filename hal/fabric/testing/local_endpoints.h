@@ -1,6 +1,7 @@
 #pragma once
 // For tests and benchmarks: several connected endpoints in one process.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,7 +13,8 @@
 namespace espalier::ofi {
 
 // Returns `config` for node `node`, whose links lead to `peers`. config.lanes is empty or has one
-// entry, which applies to every link from the viewpoint of the lower of its two nodes.
+// entry, which applies to every link from the viewpoint of the lower of its two nodes. If
+// config.lane_addresses has an entry, e.g. "127.2", lane k of node v binds 127.2.v.(k + 1).
 [[nodiscard]] inline FixedConfig for_node(FixedConfig config, std::uint32_t node,
                                           const std::vector<std::uint32_t>& peers) {
   config.node = node;
@@ -22,6 +24,13 @@ namespace espalier::ofi {
   config.lanes.clear();
   for (const std::uint32_t peer : peers) {
     config.lanes.push_back(node < peer ? lower : FixedConfig::Lanes{lower.in, lower.out});
+  }
+  if (config.lane_addresses.empty()) return config;
+  const std::string prefix = config.lane_addresses.front() + "." + std::to_string(node) + ".";
+  config.lane_addresses.clear();
+  const std::size_t lanes = peers.size() * std::max(lower.in, lower.out);
+  for (std::size_t k = 1; k <= lanes; ++k) {
+    config.lane_addresses.push_back(prefix + std::to_string(k));
   }
   return config;
 }

@@ -86,7 +86,9 @@ struct EndpointState {
   std::vector<WriteContext> contexts;  // lanes x ring
   std::vector<LinkState> links;
   std::vector<Lane> lanes;
-  LinkSet to_report;           // lanes that have something to report to the caller
+  std::vector<std::string> lane_addresses;  // of FixedConfig
+  bool separate_domains = false;            // the same
+  LinkSet to_report;                        // lanes that have something to report to the caller
   LinkSet to_push;             // lanes that have something to write, now or when libfabric has room
   LinkSet greeting;            // lanes whose greeting is not answered
   LinkSet requesting;          // lanes with a request to send that is not due yet

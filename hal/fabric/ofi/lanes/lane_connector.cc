@@ -47,6 +47,8 @@ std::vector<std::string> LaneConnector::addresses() const {
   for (const Lane& lane : state_.lanes) {
     head.peer = lane.peer;
     head.lane = lane.index;
+    head.key = state_.domain->key(state_.arena_registration, lane.target.port);
+    if (state_.shared == nullptr) head.greetings_key = head.key;
     all.emplace_back(reinterpret_cast<const char*>(&head), sizeof(head));
     all.back() += state_.domain->name(lane.target.port);
   }
@@ -330,12 +332,13 @@ Result<bool> LaneConnector::check_links(std::span<const std::uint32_t> links) {
 
 // Whether the lane can carry messages. Errors as check().
 Result<bool> LaneConnector::connected(const Lane& lane, std::uint64_t until_ns) const {
-  if (lane.down) {
-    return fail("the link to node " + std::to_string(lane.peer) + " broke while connecting");
-  }
-  if (lane.hello_received && !lane.outbox.hello && !lane.outbox.greeting) return true;
-  if (monotonic_ns() <= until_ns) return false;
-  return fail("node " + std::to_string(lane.peer) + " did not connect within " +
+  if (!lane.down && lane.hello_received && !lane.outbox.hello && !lane.outbox.greeting) return true;
+  if (!lane.down && monotonic_ns() <= until_ns) return false;
+  const std::string peer = "node " + std::to_string(lane.peer);
+  const std::vector<std::string>& own = state_.lane_addresses;
+  const std::string where = own.empty() ? "" : " at " + own[lane.index];
+  if (lane.down) return fail("the link to " + peer + where + " broke while connecting");
+  return fail(peer + " did not connect" + where + " within " +
               seconds(state_.config.connect_deadline_ns));
 }
 

@@ -26,8 +26,8 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
   Incoming::Post& mine = in.posts[position];
   mine = {post.bytes, post.size, post.tag, 0, 0, post.context, 0, Status::kOk};
   if (post.size > state_.config.eager_bytes) {
-    const Status found =
-        regions_.find(*state_.domain, post.bytes, post.size, mine.address, mine.key);
+    const Status found = regions_.find(*state_.domain, lane.target.port, post.bytes, post.size,
+                                       mine.address, mine.key);
     if (found != Status::kOk) return found;
     if (!state_.has_long_port()) return Status::kBackEnd;
     const Incoming::Arrival& arrival = in.arrivals[position];

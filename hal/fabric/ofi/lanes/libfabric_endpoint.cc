@@ -47,6 +47,8 @@ Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const FixedCo
     const FixedConfig::Lanes has = is_routed ? FixedConfig::Lanes{} : config.lanes[link];
     endpoint->state_.add_link(config.peers[link], has.out, has.in, is_routed);
   }
+  endpoint->state_.lane_addresses = config.lane_addresses;
+  endpoint->state_.separate_domains = config.separate_domains;
   if (auto opened = endpoint->open_domain(is_routed); !opened) return fail(opened.error());
   return endpoint;
 }
@@ -76,7 +78,9 @@ Result<void> LibfabricEndpoint::open_domain(bool is_routed) {
   state_.own_domain = std::make_unique<Domain>();
   state_.domain = state_.own_domain.get();
   Domain::Capacity capacity{.ports = is_routed ? 1 : max_lanes(),
-                            .peers = is_routed ? max_lanes() : 1};
+                            .peers = is_routed ? max_lanes() : 1,
+                            .addresses = state_.lane_addresses,
+                            .separate = state_.separate_domains};
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(state_.config.window) + 8);
   const Config& config = state_.config;

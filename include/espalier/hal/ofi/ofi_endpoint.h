@@ -67,6 +67,13 @@ struct FixedConfig : Config {
     std::uint32_t in = 1;
   };
   std::vector<Lanes> lanes;
+  // Instead of local_address: the IP that each lane binds, ordered by link, all of one family, with
+  // the scope where it needs one ("fe80::7%eth0"). Its messages leave by that address's interface.
+  // Only hop by hop, over a provider that has IP addresses. Empty: local_address.
+  std::vector<std::string> lane_addresses;
+  // With lane_addresses: each lane has a libfabric domain of its own. Otherwise tcp has one for all
+  // lanes, and other providers one per device, which they find by the address.
+  bool separate_domains = false;
 };
 
 // The parameters of AddedLinks::open(). The fabric routes.
