@@ -121,7 +121,9 @@ Result<void> Channel::check_unused() const {
 
 Result<void> Channel::run(const Call& call) {
   if (is_of_parent()) return check_process();
-  {
+  // Not those of split(), whose memory goes, and whose words are others.
+  const bool keeps = caller_.load(std::memory_order_relaxed) == Caller::kProgram || is_measuring_;
+  if (keeps) {
     const Use use(*this);
     if (!use.has()) return fail(crowded());
     const auto recent = std::find_if(
@@ -133,9 +135,8 @@ Result<void> Channel::run(const Call& call) {
   operation->channel = nullptr;  // which would keep itself alive
   const Use use(*this);
   if (!use.has()) return fail(crowded());
-  // Those with much memory of their own are not kept, nor those of split(), whose memory goes.
-  if (call.counts.empty() && operation->input_copy.empty() &&
-      (operation->caller == Caller::kProgram || is_measuring_)) {
+  // Those with much memory of their own are not kept.
+  if (keeps && call.counts.empty() && operation->input_copy.empty()) {
     recent_operations_[next_recent_operation_++ % recent_operations_.size()] = operation;
   }
   return start_and_wait(*operation);

@@ -574,5 +574,27 @@ TEST_F(RecordTest, AJobRecordsItsCallsAndLinks) {
   EXPECT_TRUE(paths().empty());
 }
 
+// Also if the program has made the same call before, whose operation is kept.
+TEST_F(RecordTest, SaysWhichFunctionRunsACollective) {
+  std::atomic<std::uint32_t> at = 0;
+  on_all(2, [&](espalier::Communicator& world) {
+    or_throw(world.barrier());
+    (void)or_throw(world.split(-1));  // ends with a barrier
+    ++at;
+    while (at < 2) std::this_thread::yield();
+    if (world.rank() == 0) {
+      for (const std::string& path : paths()) {
+        const View view = or_throw(read_view(path));
+        const auto& calls = view.communicators.front().calls;
+        ASSERT_GE(calls.size(), 2u);
+        EXPECT_EQ(short_text(calls.front().word), "barrier");
+        EXPECT_EQ(short_text(calls.back().word), "split");
+      }
+    }
+    ++at;
+    while (at < 4) std::this_thread::yield();
+  });
+}
+
 }  // namespace
 }  // namespace espalier::record
