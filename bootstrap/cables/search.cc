@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/network/filter.h"
 #include "base/network/links.h"
 #include "base/try.h"
@@ -183,7 +184,11 @@ Result<void> Search::scan(Time at) {
   if (!all && has_scanned_) return {};
   ESPALIER_TRY_TO(std::vector<Link> found, std::move(all));
   has_scanned_ = true;
-  if (found.size() > kMaxPorts) found.resize(kMaxPorts);
+  if (found.size() > kMaxPorts) {
+    return fail("this host has " + counted(found.size(), "interface") +
+                " to search; expected at most " + std::to_string(kMaxPorts) +
+                ", or names of some (ESPALIER_INTERFACE, espalier cables --interface)");
+  }
   std::vector<Port> ports;
   std::map<std::uint32_t, Socket> sockets;
   for (const Link& link : found) {

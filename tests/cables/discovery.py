@@ -137,6 +137,21 @@ class Discovery(unittest.TestCase):
             self.assertIn("box0, box1, box2; box3, box4, box5", self.finding(graph, "islands"))
         self.assertFalse(path.exists())
 
+    def test_names_that_a_topology_cannot_have_are_named(self):
+        path = self.folder / "ports"
+        path.write_text("box1 Ethernet1/1 box2 eth0\n", encoding="ascii")
+        done = subprocess.run([ESPALIER, "cables", "--file", path, "--topology", self.folder / "out"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^espalier: no topology was written: cable: 'Ethernet1/1' at node 0 is not the name of an interface; expected .*\n$")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_more_interfaces_than_a_search_has_are_refused(self):
+        make = 'for i in $(seq 257); do echo "link add b$i up type bridge"; done | ip -batch - && exec "$@"'
+        done = subprocess.run(["unshare", "-n", "sh", "-ec", make, "sh", ESPALIER, "cables", "--secret-file", self.secret], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, "espalier: this host has 257 interfaces to search; expected at most 256, or names of some (ESPALIER_INTERFACE, "
+                         "espalier cables --interface)\n")
+
     def test_a_ring_with_faults(self):
         """One cable is silent one way, another is a loop, two hosts have one name, an interface has no IPv6; the hosts start one after the other."""
         lab = self.lab("ring4")

@@ -15,6 +15,7 @@
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
+#include "topology/custom_content.h"
 
 namespace espalier::tools {
 namespace {
@@ -59,6 +60,10 @@ bootstrap::JobSecret secret_of(const CablesWords& words) {
 void write_files(const cables::Graph& graph, const CablesWords& words) {
   if (words.topology.empty() && words.svg.empty()) return;
   const std::string text = cables::topology_of(graph);
+  // LLDP's names of a switch's ports, for example, are none of interfaces.
+  if (const auto content = topology::read_custom(text); !content && graph.hosts.size() >= 2) {
+    negative("no topology was written: " + content.error().what);
+  }
   const auto topology = topology::parse("custom:" + text);
   if (graph.hosts.size() < 2 || !topology) {
     negative("no topology was written: the cables do not connect all hosts");
