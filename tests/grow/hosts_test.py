@@ -73,6 +73,7 @@ def main():
     with hosts.Hosts("bridge") as lab:
         folder = pathlib.Path(lab.state)
         ways = {"launch": (2, [espalier, "launch", "-n", "2", "--job-file", folder / "launch", member, *WORDS], {}),
+                "variable": (2, [espalier, "launch", "-n", "2", member, *WORDS], {"ESPALIER_JOB_FILE": str(folder / "variable")}),
                 "alone": (1, [member, *WORDS], {"ESPALIER_JOB_FILE": str(folder / "alone")})}
         if shutil.which("mpiexec.hydra"):
             ways["mpiexec"] = (2, ["mpiexec.hydra", "-n", "2", member, *WORDS], {"ESPALIER_JOB_FILE": str(folder / "mpiexec")})

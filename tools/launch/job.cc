@@ -18,6 +18,7 @@
 #include "base/counted.h"
 #include "base/one_line.h"
 #include "base/process/open_files.h"
+#include "base/process/variables.h"
 #include "base/try.h"
 #include "base/version.h"
 #include "bootstrap/first_word.h"
@@ -377,8 +378,9 @@ Result<void> Job::await(Connection::State state) {
 // Every process can end without the others losing the rendezvous, since this process serves it.
 Result<void> Job::serve_rendezvous() {
   // As many newcomers find room as there are ranks.
+  const bool takes_newcomers = !options_.job_file.empty() || is_set(Variable::kJobFile);
   const std::uint64_t processes =
-      (options_.job_file.empty() ? 1 : 2) * std::uint64_t{options_.ranks} + options_.max_restarts;
+      (takes_newcomers ? 2 : 1) * std::uint64_t{options_.ranks} + options_.max_restarts;
   ESPALIER_TRY(allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + processes,
                                 "the connections of " + counted(options_.ranks, "rank")));
   const bool is_one_host =

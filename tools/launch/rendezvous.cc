@@ -5,6 +5,7 @@
 
 #include "base/network/filter.h"
 #include "base/network/interfaces.h"
+#include "base/process/variables.h"
 #include "base/try.h"
 #include "bootstrap/newcomers.h"
 
@@ -22,7 +23,8 @@ Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
     return bootstrap::Server::start(network::join(host, 0), options.ranks, secret_, nullptr,
                                     listens);
   };
-  const bool is_local = is_one_host && options.job_file.empty();
+  // Newcomers may be on other hosts.
+  const bool is_local = is_one_host && options.job_file.empty() && !is_set(Variable::kJobFile);
   const std::string host = !options.address.empty() ? options.address
                            : is_local               ? "127.0.0.1"
                                                     : "::";
