@@ -107,8 +107,10 @@ Lookup::Lookup(const std::string& host) : host_(host), answer_(std::make_shared<
         answer->tell("no memory");
       }
     }).detach();
-  } catch (const std::system_error& error) {
+  } catch (const std::system_error&) {
     answer_->tell("no thread for the resolver");
+  } catch (const std::bad_alloc&) {
+    answer_->tell("no memory");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

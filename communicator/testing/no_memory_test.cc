@@ -7,12 +7,15 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/network/lookup.h"
 #include "base/testing/contains.h"
 #include "base/testing/results.h"
 #include "collectives/schedule/selection.h"
@@ -242,6 +245,26 @@ TEST(NoMemory, IsAnErrorInC) {
         espalier_leave(comm);
       },
       with_short_deadline);
+}
+
+// However far it comes, the thread that asks has its signals afterwards.
+TEST(NoMemory, ALookUpLeavesTheSignalsAlone) {
+  static Allocations own;  // the look-up's thread may outlive the test
+  for (int left = 0; left < 8; ++left) {
+    own.left = left;
+    own.may_fail = true;
+    allocations = &own;
+    try {
+      network::Lookup lookup("localhost");
+      while (!lookup.wait(std::chrono::steady_clock::now() + std::chrono::seconds(1))) continue;
+    } catch (const std::bad_alloc&) {  // before the thread
+    }
+    allocations = nullptr;
+    own.may_fail = false;
+    sigset_t blocked;
+    ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &blocked), 0);
+    EXPECT_EQ(sigismember(&blocked, SIGINT), 0) << left;
+  }
 }
 
 }  // namespace
