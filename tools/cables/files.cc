@@ -114,7 +114,9 @@ Result<void> add_lldp(GraphBuilder& builder, const std::string& host, const Sour
     for (const auto& [name, about] : *entry.members()) {
       const NamedEnd neighbour = lldp_neighbour(about);
       if (neighbour.host.empty() || neighbour.interface.empty()) continue;  // it says no names
-      ESPALIER_TRY(builder.add(form, {host, name}, neighbour, 0));
+      // Switches have names such as "Port 3".
+      const NamedEnd there{name_from(neighbour.host), name_from(neighbour.interface)};
+      ESPALIER_TRY(builder.add(form, {host, name}, there, 0));
     }
   }
   return {};

@@ -76,6 +76,9 @@ TEST(CableFiles, LldpOfSeveralHostsIsJoined) {
   EXPECT_EQ(cables_in(or_throw(read(several, one))), "box0 to1-box1 to0 box0 to2-box2 to0 ");
   EXPECT_EQ(cables_in(or_throw(read(nothing, one))), "box0 to1-box1 to0 ");
   EXPECT_EQ(message_of(read(nothing, nothing)), "LLDP has no cable; expected one or more");
+  const std::string by_switch =
+      "{\"lldp\":{\"interface\":[" + entry("m0", "a switch", "Port 3") + "]}}";
+  EXPECT_EQ(cables_in(or_throw(read(nothing, by_switch))), "a?switch Port?3-box1 m0 ");
   // A system without a name, and a port that is named by its id.
   const std::string unnamed =
       "{\"lldp\":{\"interface\":{\"e\":{\"chassis\":{\"id\":{\"type\":\"mac\",\"value\":\"x\"}},"
