@@ -116,11 +116,14 @@ Result<void> check_files(const Place& place, const RankFiles& files, bool serves
       needed, "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size));
 }
 
-// Checks addresses between commas, except their form. Error: a host cannot have one of them.
-Result<void> check_hosts(const std::string& addresses) {
+// Checks addresses between commas, except their form. Error, behind `where`: a host cannot have one
+// of them.
+Result<void> check_hosts(const std::string& addresses, const std::string& where) {
   std::istringstream list(addresses);
   for (std::string each; std::getline(list, each, ',');) {
-    if (const auto parts = network::split(each)) ESPALIER_TRY(network::check_host(parts->host));
+    const auto parts = network::split(each);
+    const auto right = parts ? network::check_host(parts->host) : Result<void>();
+    if (!right) return fail(where + ": " + right.error().message);
   }
   return {};
 }
@@ -157,7 +160,8 @@ Result<Place> from_environment(const Options& options, const RankFiles& files) {
   if (!rank) return fail(none_of("RANK"));
   if (!size) return fail(none_of("WORLD_SIZE"));
   ESPALIER_TRY_TO(const auto address, address_of_environment());
-  ESPALIER_TRY(check_hosts(address));
+  ESPALIER_TRY(check_hosts(
+      address, is_set(Variable::kEspalierAddress) ? "ESPALIER_ADDRESS" : "MASTER_ADDR"));
   Place place{.method = Method::kEnvironment, .rank = *rank, .size = *size, .address = address};
   ESPALIER_TRY_TO(const auto server, read_text(Variable::kServer));
   if (server && server != "launcher")
@@ -196,7 +200,7 @@ Result<Place> from_table(const Options& options, const RankFiles& files) {
     return fail("table: " + counted(options.table.size(), "address") + " for " +
                 counted(place.size, "rank"));
   }
-  for (const std::string& each : options.table) ESPALIER_TRY(check_hosts(each));
+  for (const std::string& each : options.table) ESPALIER_TRY(check_hosts(each, "table"));
   place.address = options.table.front();
   ESPALIER_TRY(add_secret(options, place));
   ESPALIER_TRY(serve(options, place, files));

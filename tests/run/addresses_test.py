@@ -273,8 +273,8 @@ class Refusals(unittest.TestCase):
             with self.subTest(address), tempfile.TemporaryDirectory() as folder:
                 brackets = f"[{address}]" if ":" in address else address
                 for rank in ("0", "1"):
-                    self.check_refused([JOINED, DEADLINE_MS], text, RANK=rank, WORLD_SIZE="2", MASTER_ADDR=address, MASTER_PORT="4300")
-                self.check_refused([JOINED, DEADLINE_MS], text, ESPALIER_RANK="1", ESPALIER_SIZE="2", ESPALIER_ADDRESS=f"127.0.0.1:4,{brackets}:4300",
+                    self.check_refused([JOINED, DEADLINE_MS], "MASTER_ADDR: " + text, RANK=rank, WORLD_SIZE="2", MASTER_ADDR=address, MASTER_PORT="4300")
+                self.check_refused([JOINED, DEADLINE_MS], "ESPALIER_ADDRESS: " + text, ESPALIER_RANK="1", ESPALIER_SIZE="2", ESPALIER_ADDRESS=f"127.0.0.1:4,{brackets}:4300",
                                    ESPALIER_SERVER="launcher")
                 self.check_refused([ESPALIER, "launch", "-n", "1", "--address", address, "true"], text)
                 self.check_refused([ESPALIER, "launch", "-n", "1", "--hosts", f"me@{brackets}:2", "true"], text)
