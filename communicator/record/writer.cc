@@ -197,13 +197,31 @@ Result<std::shared_ptr<Writer>> Writer::make(const Origin& origin) {
   return writer;
 }
 
+namespace {
+
+// Whether the process of a record has ended. False also if that is not known. Keeps errno.
+bool has_ended(const std::string& path) {
+  const int before = errno;
+  const auto view = read_view(path);
+  const bool ended = view && life_of(view->identity, path) == Life::kEnded;
+  errno = before;
+  return ended;
+}
+
+}  // namespace
+
 // All pages are there before they are written: a full file system is no signal later.
 bool Writer::map(const std::string& path) {
   if (max_file_bytes() < sizeof(Record)) {
     errno = EFBIG;
     return false;
   }
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const auto create = [&path] {
+    return open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  };
+  int file = create();
+  // A start of the same name in a container, where processes get the same numbers again.
+  if (file < 0 && errno == EEXIST && has_ended(path) && unlink(path.c_str()) == 0) file = create();
   if (file < 0) return false;
   int error = posix_fallocate(file, 0, sizeof(Record));
   void* memory = MAP_FAILED;

@@ -364,6 +364,26 @@ TEST_F(RecordTest, SeesThatAnotherProcessStopsAndKeepsThat) {
   EXPECT_EQ(sight().what, Sighted::kNothing);
 }
 
+// In containers, processes of two starts of a job may have the same number.
+TEST_F(RecordTest, TakesThePlaceOfAnEarlierProcessOfTheSameNumber) {
+  const std::string given = root_ + "/given";
+  setenv("ESPALIER_RECORD", given.c_str(), 1);
+  const Origin origin{.joining = "ab", .rank = 1, .size = 4, .provider = "tcp"};
+  auto first = or_throw(Writer::make(origin));
+  first->join_failed("no rank 0");
+  first.reset();
+  const std::string path = or_throw(list(given)).front();
+  EXPECT_EQ(or_throw(Writer::make(origin)), nullptr);  // that process runs: it is this one
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offsetof(Record, process) + offsetof(Process, start_ticks));
+  const std::uint64_t earlier = 1;
+  file.write(reinterpret_cast<const char*>(&earlier), sizeof earlier);
+  file.close();
+  const auto second = or_throw(Writer::make(origin));
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(or_throw(read_view(path)).process.state, ProcessState::kJoining);
+}
+
 TEST_F(RecordTest, RefusesAFolderThatCannotBeUsed) {
   setenv("ESPALIER_RECORD", "/proc/nowhere", 1);
   EXPECT_EQ(message_of(Writer::make({.size = 2})),
