@@ -222,7 +222,7 @@ TEST(Communicator, RanksThatAwaitEachOtherAreStalled) {
         },
         [&](JoinOptions& options, std::uint32_t) {
           options.provider = provider;
-          options.deadline = std::chrono::seconds(1);
+          options.deadline = std::chrono::seconds(2);
         });
   }
 }

@@ -4,6 +4,7 @@
 //   costs traced ...                                the same; waits for a line before it starts
 //   costs job PROVIDER COLLECTIVE BYTES COUNT       a rank of `espalier launch`
 //   costs socket COLLECTIVE BYTES COUNT             also a rank, takes turns with raw sockets
+//   costs notes none|record|cancel COUNT            what a call does for records and early ends
 //
 // `alone` is for callgrind and strace: the clocks stand still, so which calls are made hardly
 // depends on time. COUNT calls are between two calls of getppid(), and inside measured(). Each
@@ -32,6 +33,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "communicator/failure/early_end.h"
+#include "communicator/record/writer.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
 
@@ -164,6 +167,42 @@ void run_alone(const std::string& provider, std::uint32_t ranks, const std::stri
     members[rank].reset();
     worlds[rank].reset();
   });
+}
+
+// Nobody knows what is there.
+template <typename T>
+void hide(T& value) {
+  asm volatile("" : : "r"(&value) : "memory");
+}
+
+// `record`: a call in the record, as Channel makes it. `cancel`: a look for an early end. `none`:
+// the loop.
+[[gnu::noinline]] void measured_notes(const std::string& what, std::uint32_t count) {
+  record::Recorder recorder;
+  record::Traffic traffic;
+  communicator::EarlyEnd end;
+  bool has_ended = false;
+  const auto repeat = [count](auto note) {
+    for (std::uint32_t i = 0; i < count; ++i) note(i);
+  };
+  if (what == "record") {
+    repeat([&](std::uint32_t i) {
+      recorder.begin(i, 1);
+      hide(recorder);
+      ++traffic.runs;
+      hide(traffic);
+      recorder.end();
+    });
+  } else if (what == "cancel") {
+    repeat([&](std::uint32_t i) {
+      hide(i);
+      hide(end);
+      if (end.is_pending()) has_ended = true;
+    });
+  } else {
+    repeat([](std::uint32_t i) { hide(i); });
+  }
+  if (has_ended) complain("an early end that nobody asked for");
 }
 
 double seconds(const timeval& time) {
@@ -348,6 +387,8 @@ int run(const std::vector<std::string>& words) {
     run_alone(words[1], static_cast<std::uint32_t>(number(2)), words[3], number(4),
               std::max(1U, static_cast<std::uint32_t>(number(5))), mode == "traced",
               words.size() == 7 ? words[6] : "");
+  } else if (mode == "notes" && words.size() == 3) {
+    measured_notes(words[1], count());
   } else if (mode == "job" && words.size() == 5) {
     run_job(words[1], words[2], number(3), count());
   } else if (mode == "socket" && words.size() == 4) {
@@ -357,7 +398,7 @@ int run(const std::vector<std::string>& words) {
         "expected one of: alone or traced PROVIDER RANKS COLLECTIVE BYTES COUNT [MODEL]; job "
         "PROVIDER "
         "COLLECTIVE BYTES COUNT; "
-        "socket COLLECTIVE BYTES COUNT");
+        "socket COLLECTIVE BYTES COUNT; notes none|record|cancel COUNT");
   }
   return 0;
 }

@@ -174,6 +174,23 @@ def counted(build, cases=CASES):
     return rows
 
 
+def noted(bench):
+    """Instructions that each call and rank pays besides the collective: for the record that `espalier status` reads, and for a cancel."""
+    def per_turn(what):
+        count = 1000
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder, "profile")
+            run(["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=espalier::costs::measured*", f"--callgrind-out-file={out}",
+                 bench, "notes", what, count])
+            return int(re.search(r"^(?:summary|totals): (\d+)", out.read_text(), re.MULTILINE)[1]) / count
+    loop = per_turn("none")
+    return {"a call's note in the record": per_turn("record") - loop, "a look for a cancel": per_turn("cancel") - loop}
+
+
+def noted_table(found):
+    return "\n".join(["| over | each rank | instructions |", "| --- | --- | ---: |", *(f"| `any` | {what} | {number:.0f} |" for what, number in found.items())])
+
+
 COLUMNS = ("over", "case", "machine and communicator", "endpoint", "its codes", "libfabric", "system calls",
            "of Espalier", "copied by Espalier", "by libfabric")
 
@@ -263,7 +280,7 @@ def where():
 
 PAGE = """# What a message costs
 
-Written by `tests/bench/costs.py --write build docs/results/costs.md`: libfabric {libfabric} on {machine}. A test counts the first two
+Written by `tests/bench/costs.py --write build docs/results/costs.md`: libfabric {libfabric} on {machine}. A test counts the first three
 tables again and compares them: {tolerance:.0f} % more or less, and half a call, are taken for equal.
 
 ## Counted
@@ -285,6 +302,10 @@ schedules over `tcp` are chosen for 10 us and 1 GB/s. All figures are per call o
 The system calls by name:
 
 {calls}
+
+What a call does for [espalier status](../watching.md) and for `cancel()`. Both are part of the instructions above:
+
+{noted}
 
 ## Waiting
 
@@ -316,7 +337,7 @@ def write(build, page):
     rows = counted(build)
     raw = unshaped(build)
     page.write_text(PAGE.format(libfabric=libfabric, machine=machine, tolerance=(TOLERANCE - 1) * 100, warm=4, counted=counted_table(rows),
-                                calls=calls_table(rows), cores=os.cpu_count(), waits=waits_table(build), size=size_text(UNSHAPED_BYTES),
+                                calls=calls_table(rows), noted=noted_table(noted(build / "tests/bench/costs")), cores=os.cpu_count(), waits=waits_table(build), size=size_text(UNSHAPED_BYTES),
                                 turns=UNSHAPED_TURNS, unshaped=unshaped_table(raw), limits=limits_table(raw)), encoding="utf-8")
 
 
@@ -324,12 +345,12 @@ def count_anew(build, page):
     text = page.read_text(encoding="utf-8")
     rows = counted(build)
     before, _, rest = text.partition("| over | case |")
-    page.write_text(f"{before}{counted_table(rows)}\n\nThe system calls by name:\n\n{calls_table(rows)}\n\n## Waiting{rest.partition('## Waiting')[2]}",
-                    encoding="utf-8")
+    between = PAGE.partition("{counted}")[2].partition("## Waiting")[0].format(calls=calls_table(rows), noted=noted_table(noted(build / "tests/bench/costs")))
+    page.write_text(f"{before}{counted_table(rows)}{between}## Waiting{rest.partition('## Waiting')[2]}", encoding="utf-8")
 
 
 def table_rows(text):
-    """The rows of the first two tables by (table, endpoint, case)."""
+    """The rows of the first three tables by (table, endpoint, case)."""
     part = text.partition("## Counted")[2].partition("## Waiting")[0]
     found, heads = {}, []
     for line in part.splitlines():
@@ -366,11 +387,13 @@ def check(build, page):
     cases = CASES if os.environ.get("ESPALIER_WHOLE") else [case for case in CASES if case in SAMPLE]
     print(f"{len(cases)} of {len(CASES)} cases over each provider; ESPALIER_WHOLE=1 compares all")
     names = {case_name(case) for case in cases}
+    now, notes = {}, noted(build / "tests/bench/costs")
+    names |= notes.keys()
     old = {key: value for key, value in table_rows(text).items() if key[2] in names}
-    now = {}
     for _ in range(ATTEMPTS):
         rows = counted(build, cases)
-        for key, value in table_rows(f"## Counted\n{counted_table(rows)}\n{calls_table(rows)}\n## Waiting").items():
+        tables = (counted_table(rows), calls_table(rows), noted_table(notes))
+        for key, value in table_rows("\n".join(["## Counted", *tables, "## Waiting"])).items():
             now[key] = min(value, now.get(key, value))
         wrong = differences(old, now)
         if not wrong:

@@ -138,7 +138,15 @@ class Case:
         first = job["suspects"][0]
         if (first["ranks"], first["kind"]) == (self.victims, self.kind):
             return ""
+        if self.only_records and self.is_undecided(job) and self.is_tied(job, first["ranks"]):
+            return ""
         return f"{first['kind']} {first['ranks']}: {first['text']}"
+
+    @staticmethod
+    def is_tied(job, named):
+        """Whether no third rank began the call of these two: the mismatch ended the job before."""
+        begun = {rank["rank"]: max((part["calls_begun"] for part in rank["communicators"] if part["number"] == 0), default=0) for rank in job["ranks"]}
+        return len(named) == 2 and all(begun[rank] < min(begun[each] for each in named) for rank in begun if rank not in named)
 
     def is_undecided(self, job):
         """Whether as many ranks are in the one call as in the other: the next that comes decides."""
@@ -203,7 +211,8 @@ holds it up. An answer is right if the first suspect of `espalier status` has th
 While the job runs, the judge asks every {pause} s. The first answer with a suspect counts; the judge asks again for {undecided} s while it names both sides
 of a divergence, because as many ranks are in either call. Times end at that answer; a wait below 1 s is no suspicion. Records alone: the job
 ran with ESPALIER_RECORD and was killed {after} s after the fault. Half of the stopped and killed ranks and cut cables had a deadline of {short} s: the job
-failed before, and a third of the others then left in order, a third at once. If all ranks are killed at work, the answer has no
+failed before, and a third of the others then left in order, a third at once. A mismatch ends a job at once: if only two ranks came to the
+call, nothing tells which of them is wrong, and both are right. If all ranks are killed at work, the answer has no
 suspect, or the ranks that ended first, and no cause.
 
 {table}
