@@ -23,9 +23,11 @@ LARGE = (512 << 20) + 1  # above all limits; no byte is written
 READERS = {
     "base/read_file.cc": "the function itself",
     "base/network/interfaces.cc": "/proc",
+    "base/network/links.cc": "/proc",
     "base/process/inherited.cc": "/dev/null",
-    "bootstrap/join.cc": "the job secret and the file of rank 0, regular and of mode 0600",
+    "bootstrap/join.cc": "the file of rank 0, regular and of mode 0600",
     "bootstrap/newcomers.cc": "the job file, regular and of mode 0600",
+    "bootstrap/secret.cc": "the job secret, regular and of mode 0600",
     "communicator/cache/cache_file.cc": "the cache, regular and of mode 0600; the program itself",
     "communicator/measure_network.cc": "/proc",
     "communicator/record/folder.cc": "/proc",
