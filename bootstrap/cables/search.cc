@@ -183,6 +183,11 @@ Result<void> Search::scan(Time at) {
   // An interface that was named is down now: it was not at the start.
   if (!all && has_scanned_) return {};
   ESPALIER_TRY_TO(std::vector<Link> found, std::move(all));
+  if (found.empty() && !has_scanned_) {
+    return fail(std::string("no interface to search is up") +
+                (filter_.is_empty() ? "" : " among those that are named") +
+                ", except the loopback; expected one with a cable, set up by ip link set NAME up");
+  }
   has_scanned_ = true;
   if (found.size() > kMaxPorts) {
     return fail("this host has " + counted(found.size(), "interface") +

@@ -145,6 +145,13 @@ class Discovery(unittest.TestCase):
         self.assertRegex(done.stderr, r"^espalier: no topology was written: cable: 'Ethernet1/1' at node 0 is not the name of an interface; expected .*\n$")
         self.assertFalse((self.folder / "out").exists())
 
+    def test_without_an_interface_nothing_is_searched(self):
+        for words, named in (([], ""), (["--interface", "lo"], " among those that are named")):
+            done = subprocess.run(["unshare", "-n", "sh", "-ec", 'ip link set lo up; exec "$@"', "sh", ESPALIER, "cables", "--secret-file", self.secret, *words],
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"espalier: no interface to search is up{named}, except the loopback; "
+                                                                           "expected one with a cable, set up by ip link set NAME up\n"))
+
     def test_more_interfaces_than_a_search_has_are_refused(self):
         make = 'for i in $(seq 257); do echo "link add b$i up type bridge"; done | ip -batch - && exec "$@"'
         done = subprocess.run(["unshare", "-n", "sh", "-ec", make, "sh", ESPALIER, "cables", "--secret-file", self.secret], capture_output=True, text=True)
