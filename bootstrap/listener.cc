@@ -106,6 +106,7 @@ bool takes(const network::InterfaceFilter& interfaces, const Socket& accepted) {
   socklen_t size = sizeof here;
   if (getsockname(accepted.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0) return false;
   const auto own = Address::from_socket(reinterpret_cast<sockaddr*>(&here));
+  if (own && own->is_loopback()) return true;  // also while a named interface has no carrier
   const auto used = interfaces.apply(network::running_interfaces());
   return own && used && network::interface_of(*own, *used) != nullptr;
 }

@@ -1,6 +1,7 @@
 #include "base/network/interfaces.h"
 
 #include <ifaddrs.h>
+#include <linux/if_addr.h>
 #include <net/if.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "base/digest.h"
@@ -87,11 +89,33 @@ bool can_bind(const Address& address) {
   return !is_refused;
 }
 
+// A line of the file has the address, numbers in hexadecimal (interface, bits, scope, flags) and
+// the interface's name.
+bool is_tentative(const Address& own) {
+  if (!own.is_v6) return false;
+  std::string wanted;
+  for (const std::uint8_t byte : own.ip) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    wanted += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  std::ifstream file("/proc/self/net/if_inet6");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string address;
+    unsigned index = 0, bits = 0, scope = 0, flags = 0;
+    words >> address >> std::hex >> index >> bits >> scope >> flags;
+    if (address != wanted || (own.scope != 0 && own.scope != index)) continue;
+    return (flags & IFA_F_TENTATIVE) != 0 && (flags & IFA_F_DADFAILED) == 0;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool await_address(const Address& own, std::chrono::steady_clock::time_point until) {
   while (!can_bind(own)) {
-    if (std::chrono::steady_clock::now() > until) return false;
+    // It may have become usable just now.
+    if (!is_tentative(own) || std::chrono::steady_clock::now() > until) return can_bind(own);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return true;

@@ -47,7 +47,8 @@ struct Interface {
 // claimed it (RFC 4862, section 5.4).
 inline constexpr std::chrono::seconds kTentativeTime{3};
 
-// Waits until an own address can be bound, or until this time. Returns whether it can.
+// Waits until an own address can be bound, as long as it is tentative, or until this time. Returns
+// whether it can.
 bool await_address(const Address& own, std::chrono::steady_clock::time_point until);
 
 // Returns the interface that has this address, or whose number is its scope; null: none.

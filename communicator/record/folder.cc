@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -172,8 +174,11 @@ Identity own_identity() {
   return {pid, own_pid_space(), start_of(stat_of(pid))};
 }
 
-// The lock is of the open file, so that no other descriptor of the process ends it.
+// The lock is of the open file, so that no other descriptor of the process ends it. A lock of NFS
+// waits for a server, which may not answer.
 bool lock_record(int file) {
+  struct statfs system {};
+  if (fstatfs(file, &system) != 0 || system.f_type == NFS_SUPER_MAGIC) return false;
   struct flock lock = whole_file();
   return fcntl(file, F_OFD_SETLK, &lock) == 0;
 }
