@@ -196,6 +196,7 @@ void Channel::copy_alone(const Call& call) const {
 }
 
 void Channel::begin(Operation& operation) {
+  if (has_ended_) return finish(fail(late_failure(operation)));
   operation.state = Operation::State::kRunning;
   if (operation.copied_from != nullptr) {
     std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());

@@ -135,7 +135,11 @@ void Channel::exchange_notes() {
 
 void Channel::fail_all() {
   record_failure();
-  while (first_ != nullptr) finish(fail(failure_of(*first_)));
+  if (first_ != nullptr && first_->state == Operation::State::kRunning) {
+    failed_word_ = first_->word;
+    finish(fail(failure_of(*first_)));
+  }
+  while (first_ != nullptr) finish(fail(late_failure(*first_)));
 }
 
 // If there is none even for what the other ranks must be sent, they find the cause themselves.
@@ -174,6 +178,17 @@ Error Channel::failure_of(const Operation& operation) const {
   }
 }
 
+Error Channel::late_failure(const Operation& operation) {
+  if (failed_word_ == 0) {
+    failed_word_ = operation.word;
+    try {
+      recorder_.note_late_call(operation.word, failure_text(operation));
+    } catch (const std::bad_alloc&) {  // the record then lacks the call
+    }
+  }
+  return failure_of(operation);
+}
+
 std::string Channel::failure_text(const Operation& operation) const {
   const Cause cause = known_cause();
   const StallReport report = machine_.stall_report();
@@ -191,8 +206,8 @@ std::string Channel::failure_text(const Operation& operation) const {
       std::string(status_name(cause.status)) + ", found by rank " + std::to_string(cause.detector);
   if (cause.peer != cause.detector) text += " on its link to rank " + std::to_string(cause.peer);
   if (cause.status == Status::kMismatch && operation.word != 0) {
-    return text + calls_of(cause, note_, {rank_, operation.word}) +
-           comparison_.text(cause, note_.calls());
+    const std::uint64_t own = failed_word_ == 0 ? operation.word : failed_word_;
+    return text + calls_of(cause, note_, {rank_, own}) + comparison_.text(cause, note_.calls());
   }
   const std::string lacked = cause.status == Status::kBackEnd ? fabric_->lacked() : "";
   if (!lacked.empty()) return text + "; " + lacked;

@@ -96,9 +96,9 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   const Use use(*this);
   if (!use.has()) return fail(crowded());
   // No link can be added any more.
-  if (has_ended_) return fail(failure_of(*operation));
+  if (has_ended_) return fail(late_failure(*operation));
   auto planned = plan_of(request);
-  if (has_ended_) return fail(failure_of(*operation));
+  if (has_ended_) return fail(late_failure(*operation));
   const std::string name = operation->name();
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;

@@ -511,7 +511,8 @@ void Recorder::note_failure(const Cause& cause, const std::string& text) {
     const std::lock_guard lock(writer_->mutex_);
     const Writer::Change change(part_->sequence);
     Failure& failure = part_->details.failure;
-    failure.call = call();
+    const std::uint64_t begun = call();
+    failure.call = part_->done.load(std::memory_order_relaxed) == begun ? 0 : begun;
     failure.at_ns = monotonic_ns();
     failure.at_wall = wall_ns();
     failure.status = static_cast<std::uint32_t>(cause.status);
@@ -522,6 +523,17 @@ void Recorder::note_failure(const Cause& cause, const std::string& text) {
     put_text(failure.text, one_line(text));
   }
   writer_->fail();
+}
+
+void Recorder::note_late_call(std::uint64_t word, const std::string& text) {
+  if (!is_open()) return;
+  Failure& failure = part_->details.failure;
+  if (failure.status == 0 || failure.call != 0) return;
+  begin(word, 0);
+  const std::lock_guard lock(writer_->mutex_);
+  const Writer::Change change(part_->sequence);
+  failure.call = call();
+  if (failure.text[0] == 0) put_text(failure.text, one_line(text));
 }
 
 void Recorder::skip_to(std::uint64_t call, std::uint64_t word, std::uint8_t algorithm) {

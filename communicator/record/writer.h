@@ -181,6 +181,8 @@ class Recorder {
   // The call in progress waits. `wait`: without `call` and `peer_in_job`.
   void note_wait(Wait wait);
   void note_failure(const Cause& cause, const std::string& text);
+  // The program makes a call after a failure that no call was in. Only the first one counts.
+  void note_late_call(std::uint64_t word, const std::string& text);
   // Calls up to this number are done. Those among them that did not begin here get this word.
   void skip_to(std::uint64_t call, std::uint64_t word, std::uint8_t algorithm);
   // Sets the bytes to and from a rank of the communicator, which no traffic counts.

@@ -201,6 +201,26 @@ TEST_F(RecordTest, IsRemovedAtTheEndUnlessARankFailed) {
   EXPECT_STREQ(view.communicators.front().failure->text, "a failure");
 }
 
+// A failure between two calls: the next one is the one that failed, and only that one.
+TEST_F(RecordTest, NotesTheFirstCallAfterAFailure) {
+  const auto writer = make();
+  Recorder recorder;
+  recorder.open(writer, 0, {0, 1}, 0);
+  recorder.begin(1, 0);
+  recorder.end();
+  recorder.note_failure({.status = Status::kMismatch, .detector = 0, .peer = 1}, "");
+  const auto part = [this] { return or_throw(read_view(paths().front())).communicators.front(); };
+  EXPECT_EQ(part().failure->call, 0u);
+  EXPECT_EQ(part().done, 1u);
+  for (const std::uint64_t word : {2, 3}) recorder.note_late_call(word, "why");
+  EXPECT_EQ(part().begun, 2u);
+  EXPECT_EQ(part().done, 1u);
+  ASSERT_NE(part().find(2), nullptr);
+  EXPECT_EQ(part().find(2)->word, 2u);
+  EXPECT_EQ(part().failure->call, 2u);
+  EXPECT_STREQ(part().failure->text, "why");
+}
+
 TEST_F(RecordTest, SkipsTheCallsThatABoardMadeMeanwhile) {
   const auto writer = make();
   Recorder recorder;
