@@ -20,6 +20,16 @@ bool complete(const topology::Topology& topology) {
   return topology.link_count() == nodes * (nodes - 1);
 }
 
+// Images have spare links, which are in no table.
+std::string interface_of(const tools::LinkTable& table, const EndpointResult& row) {
+  const auto link = std::find_if(table.begin(), table.end(), [&row](const tools::NodeLink& each) {
+    return each.peer == row.peer;
+  });
+  if (link == table.end() || row.lane >= link->interfaces.size()) return "";
+  const std::string& name = link->interfaces[row.lane];
+  return name.substr(0, name.find('/'));
+}
+
 }  // namespace
 
 bool runs_hop_by_hop(const RunOptions& options, const planner::LoadedSchedule& schedule) {
@@ -74,9 +84,7 @@ std::vector<EndpointResult> list_endpoints(const planner::LoadedSchedule& schedu
       row.link += i > 0 && !same ? 1 : 0;
       row.peer = lanes[node][i];
       row.peer_name = schedule.topology->node_name(row.peer);
-      const std::vector<std::string>& interfaces = tables[node][row.link].interfaces;
-      row.interface = interfaces.empty() ? "" : interfaces[row.lane];
-      row.interface.resize(std::min(row.interface.find('/'), row.interface.size()));
+      row.interface = node < tables.size() ? interface_of(tables[node], row) : "";
       row.address = address(node, i);
       row.peer_address = address(row.peer, ofi::other_end(lanes, node, i));
       list.push_back(row);
