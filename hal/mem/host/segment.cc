@@ -253,12 +253,12 @@ Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
     return fail(failed("getrandom"));
   }
-  segment.head().magic = SegmentHead::kMagic;
   segment.head().nonce = nonce;
   const SharedMemory* const memory = SharedMemory::of_process();
   segment.head().memory_file = memory == nullptr ? -1 : memory->file();
   segment.head().memory_bytes = memory == nullptr ? 0 : memory->size();
   segment.head().kilobytes = static_cast<std::uint32_t>(size / 1024);
+  segment.head().magic = SegmentHead::kMagic;
   const std::lock_guard lock(fork_safe_mutex());
   own_segments().by_place[{segment.place_.file, segment.place_.offset}] = {segment.memory_,
                                                                            segment.base_};

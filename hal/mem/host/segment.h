@@ -17,7 +17,7 @@ namespace espalier::mem {
 // The first line of a segment.
 struct alignas(64) SegmentHead {
   static constexpr std::uint64_t kMagic = 0x34304d45'4d505345;  // "ESPMEM04"
-  Little<std::uint64_t> magic;
+  std::atomic<std::uint64_t> magic;  // 0: the segment has ended, which peers may look at meanwhile
   std::array<std::uint8_t, 16>
       nonce;  // random: the process and descriptor are still this segment's
   std::atomic<std::uint32_t> sleeping;   // 1: the owner sleeps, or is about to
