@@ -129,6 +129,7 @@ struct Member {
   std::uint64_t asked_ns = 0;
   control::Hello hello;
   control::Report report;
+  std::uint64_t completed_before = 0;  // collectives of all runs before the report's
   std::string failure;   // kFailed: why, one line
   bool refused = false;  // ... before it had an endpoint: it is an espalier-node that says so
   SharedMemory memory;

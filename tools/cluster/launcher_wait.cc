@@ -100,8 +100,9 @@ std::string NodeProcesses::describe(std::uint32_t node) const {
     text +=
         ": found by " + name(report.cause.detector) + " on its link to " + name(report.cause.peer);
   }
-  return text + waits_for(report.stall) + "; " + counted(report.completed, "collective") +
-         (report.completed == 1 ? " was" : " were") + " complete";
+  const std::uint64_t completed = member.completed_before + report.completed;
+  return text + waits_for(report.stall) + "; " + counted(completed, "collective") +
+         (completed == 1 ? " was" : " were") + " complete since the start";
 }
 
 Result<void> NodeProcesses::await(Member::State state) {
@@ -304,6 +305,7 @@ bool NodeProcesses::takes_in() const {
 
 void NodeProcesses::give_order(Member& member) {
   member.state = Member::State::kRunning;
+  member.completed_before += member.report.completed;
   member.report = control::Report{};
   member.heard_ns = member.moved_ns = std::max(clock_.of(order_.start_ns), clock_.now());
   if (!control::send(member.channel, order_)) lose(member);
