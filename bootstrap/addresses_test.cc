@@ -339,7 +339,8 @@ TEST(Addresses, FirstWords) {
   EXPECT_FALSE(word.is_due());  // not before it has lasted twice as long
   EXPECT_EQ(message_of(patience()), "");
   setenv("ESPALIER_PATIENCE", "soon", 1);
-  EXPECT_EQ(message_of(patience()), "ESPALIER_PATIENCE='soon'; expected a number from 0 to 86400");
+  EXPECT_EQ(message_of(patience()),
+            "ESPALIER_PATIENCE='soon'; expected a whole number from 0 to 86400");
   unsetenv("ESPALIER_PATIENCE");
   EXPECT_TRUE(FirstWord().next());
 }

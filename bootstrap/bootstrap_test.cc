@@ -238,15 +238,15 @@ TEST_F(Environment, SaysWhatIsWrong) {
   setenv("RANK", "0", 1);
   EXPECT_PRED2(contains, joined(), "the environment has no WORLD_SIZE");
   set("4", "4", "1");
-  EXPECT_EQ(joined(), "RANK='4'; expected a number from 0 to 3");
+  EXPECT_EQ(joined(), "RANK='4'; expected a whole number from 0 to 3");
   set("0", "0", "1");
-  EXPECT_EQ(joined(), "WORLD_SIZE='0'; expected a number from 1 to 1048576");
+  EXPECT_EQ(joined(), "WORLD_SIZE='0'; expected a whole number from 1 to 1048576");
   set("1", "4", "70000");
-  EXPECT_EQ(joined(), "MASTER_PORT='70000'; expected a number from 1 to 65535");
+  EXPECT_EQ(joined(), "MASTER_PORT='70000'; expected a whole number from 1 to 65535");
   set("1\n", "4", "1");
-  EXPECT_EQ(joined(), "RANK='1\\x0a'; expected a number from 0 to 3");
+  EXPECT_EQ(joined(), "RANK='1\\x0a'; expected a whole number from 0 to 3");
   set("1", "", "1");
-  EXPECT_EQ(joined(), "WORLD_SIZE=''; expected a number from 1 to 1048576");
+  EXPECT_EQ(joined(), "WORLD_SIZE=''; expected a whole number from 1 to 1048576");
   set("1", "4", "1");
   setenv("ESPALIER_SECRET_FILE", "", 1);
   EXPECT_EQ(joined(),
@@ -255,9 +255,9 @@ TEST_F(Environment, SaysWhatIsWrong) {
   unsetenv("ESPALIER_SECRET_FILE");
   setenv("PMI_FD", "three", 1);
   setenv("PMI_RANK", "0", 1);
-  EXPECT_EQ(joined(), "PMI_FD='three'; expected a number from 0 to 2147483647");
+  EXPECT_EQ(joined(), "PMI_FD='three'; expected a whole number from 0 to 2147483647");
   setenv("PMI_FD", "", 1);
-  EXPECT_EQ(joined(), "PMI_FD=''; expected a number from 0 to 2147483647");
+  EXPECT_EQ(joined(), "PMI_FD=''; expected a whole number from 0 to 2147483647");
   unsetenv("PMI_FD");
   unsetenv("PMI_RANK");
   set("1", "4", "1");

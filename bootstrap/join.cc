@@ -378,8 +378,7 @@ Result<Place> from_job_file(const Options& options, const RankFiles& files) {
   ESPALIER_TRY(check_files(place, files, false));
   ESPALIER_TRY_TO(place.interfaces, used_interfaces(options));
   if (!take_job_ticket(ticket, place)) {
-    return fail("the job file '" + one_line(path) +
-                "' is malformed; expected the file that a job wrote");
+    return fail(malformed_ticket(path));
   }
   return place;
 }

@@ -99,6 +99,10 @@ void remove_job_file(const std::string& path, const std::string& ticket) {
   if (kept && *kept == ticket) (void)unlink(path.c_str());
 }
 
+Error malformed_ticket(const std::string& path) {
+  return {"the job file '" + one_line(path) + "' is malformed; expected the file that a job wrote"};
+}
+
 Result<std::string> read_ticket(const std::string& path) {
   const std::string name = "the job file '" + one_line(path) + "'";
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -115,7 +119,7 @@ Result<std::string> read_ticket(const std::string& path) {
   const ssize_t count = pread(file.get(), text.data(), text.size(), 0);
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   if (text.size() > most || text.empty() || text.back() != '\n') {
-    return fail(name + " is malformed; expected the file that a job wrote");
+    return fail(malformed_ticket(path));
   }
   text.pop_back();
   return text;

@@ -30,6 +30,8 @@ void remove_job_file(const std::string& path, const std::string& ticket);
 // Returns the ticket in the job file. Errors: it cannot be read, is not a regular file of mode
 // 0600 and of this user, or is too long.
 [[nodiscard]] Result<std::string> read_ticket(const std::string& path);
+// The error of a file whose ticket is not a job's.
+[[nodiscard]] Error malformed_ticket(const std::string& path);
 
 // Returns whether the ticket is one, and its job then has a secret or not.
 [[nodiscard]] bool take_job_ticket(const std::string& ticket, Place& place);

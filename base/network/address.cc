@@ -26,6 +26,14 @@ std::uint32_t scope_of(const std::string& name) {
   return is_one ? number : 0;
 }
 
+// A host with colons is an address, or a part of one: "::1" has no port.
+bool is_bare_host(const std::string& text) {
+  const std::string number = text.substr(0, text.find('%'));
+  in6_addr bytes{};
+  if (number.find_first_of(":[]") == std::string::npos) return !text.empty();
+  return inet_pton(AF_INET6, number.c_str(), &bytes) == 1;
+}
+
 }  // namespace
 
 bool Address::is_loopback() const {
@@ -142,16 +150,16 @@ std::optional<Address> parse_ip(const std::string& text) {
   return address;
 }
 
+bool is_host(const std::string& text) {
+  const std::string bare = without_brackets(text);
+  return is_bare_host(bare) && (bare == text || bare.find(':') != std::string::npos);
+}
+
 Result<HostAndPort> split(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   HostAndPort parts;
   if (colon != std::string::npos) parts.host = without_brackets(text.substr(0, colon));
-  // A host with colons is an address, or a part of one: "::1" has no port.
-  in6_addr bytes{};
-  const std::string number = parts.host.substr(0, parts.host.find('%'));
-  const bool is_host = !parts.host.empty() && (number.find(':') == std::string::npos ||
-                                               inet_pton(AF_INET6, number.c_str(), &bytes) == 1);
-  const bool is_right = is_host && text.size() - colon <= 6 &&
+  const bool is_right = is_bare_host(parts.host) && text.size() - colon <= 6 &&
                         parse_number(std::string_view(text).substr(colon + 1), parts.port);
   if (is_right) return parts;
   return fail("'" + one_line(text) +

@@ -57,6 +57,8 @@ struct HostAndPort {
 };
 // Error: not of this form, or the port is above 65535.
 [[nodiscard]] Result<HostAndPort> split(const std::string& text);
+// Whether the text may be a host without a port: a name, or an address, also in brackets.
+[[nodiscard]] bool is_host(const std::string& text);
 // Returns HOST:PORT, with brackets around an IPv6 address.
 [[nodiscard]] std::string join(const std::string& host, std::uint16_t port);
 

@@ -46,6 +46,9 @@ Result<InterfaceFilter::Entry> InterfaceFilter::parse_entry(const std::string& t
          entry.bits <= 8 * first->ip_bytes())) {
       return entry;
     }
+    return fail(source + ": '" + one_line(text) +
+                "' is a subnet with a wrong length; expected 0 to " +
+                std::to_string(8 * first->ip_bytes()) + " behind the '/'");
   }
   const bool is_name = !entry.is_subnet && !entry.text.empty() &&
                        entry.text.size() <= kMaxNameBytes &&
@@ -120,15 +123,15 @@ Result<std::vector<Interface>> InterfaceFilter::apply(
   return fail(source_ + " leaves no interface of this host; it has " + names_of(interfaces));
 }
 
-Result<InterfaceFilter> interface_filter(const std::string& given) {
-  if (!given.empty()) return InterfaceFilter::parse(given, "interfaces '" + one_line(given) + "'");
+Result<InterfaceFilter> interface_filter(const std::string& given, const std::string& option) {
+  if (!given.empty()) return InterfaceFilter::parse(given, option + " '" + one_line(given) + "'");
   ESPALIER_TRY_TO(const auto text, read_text(Variable::kInterface));
   if (!text) return InterfaceFilter();
   return InterfaceFilter::parse(*text, "ESPALIER_INTERFACE='" + one_line(*text) + "'");
 }
 
-Result<PortRange> port_range(const std::string& given) {
-  std::string text = given, source = "ports '" + one_line(given) + "'";
+Result<PortRange> port_range(const std::string& given, const std::string& option) {
+  std::string text = given, source = option + " '" + one_line(given) + "'";
   if (given.empty()) {
     ESPALIER_TRY_TO(const auto set, read_text(Variable::kPorts));
     if (!set) return PortRange();

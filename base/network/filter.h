@@ -46,8 +46,9 @@ class InterfaceFilter {
 };
 
 // Returns the filter of the option `given`; if that is empty, of ESPALIER_INTERFACE; otherwise one
-// that takes all. Errors: as parse().
-[[nodiscard]] Result<InterfaceFilter> interface_filter(const std::string& given);
+// that takes all. Errors: as parse(), with the option's name.
+[[nodiscard]] Result<InterfaceFilter> interface_filter(const std::string& given,
+                                                       const std::string& option = "interfaces");
 
 // Ports to listen at.
 struct PortRange {
@@ -56,8 +57,9 @@ struct PortRange {
   [[nodiscard]] bool is_any() const { return first == 0; }
 };
 // Returns the range of the option `given`, "40000-40100"; if that is empty, of ESPALIER_PORTS;
-// otherwise any. Error: malformed, in one line.
-[[nodiscard]] Result<PortRange> port_range(const std::string& given);
+// otherwise any. Error: malformed, in one line with the option's name.
+[[nodiscard]] Result<PortRange> port_range(const std::string& given,
+                                           const std::string& option = "ports");
 // Calls `try_port` with the ports of the range, or once with 0, until it returns 0. EADDRINUSE and
 // EACCES: the next port is tried. Returns the port. Errors: the range is used up; another number
 // of errno, whose text is added to `action`, "cannot listen at 10.0.0.1".

@@ -183,10 +183,17 @@ TEST(Network, FiltersNameAndExclude) {
 
 TEST(Network, FiltersRefuse) {
   const std::string form = "; expected a name or a subnet, such as eth0,10.0.0.0/8,!docker0";
-  for (const char* wrong : {"", "!", "10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "eth0 ", "!!eth0",
-                            "2001:db8::/129", "sixteen-letters-"}) {
+  for (const char* wrong : {"", "!", "10.0.0/8", "eth0 ", "!!eth0", "sixteen-letters-"}) {
     EXPECT_EQ(used(wrong),
               "ESPALIER_INTERFACE: '" + std::string(wrong) + "' is not an interface" + form);
+  }
+  for (const auto& [wrong, most] : {std::pair{"10.0.0.0/33", "32"},
+                                    {"10.0.0.0/", "32"},
+                                    {"!10.0.0.0/-1", "32"},
+                                    {"2001:db8::/129", "128"}}) {
+    EXPECT_EQ(used(wrong), "ESPALIER_INTERFACE: '" + std::string(wrong) +
+                               "' is a subnet with a wrong length; expected 0 to " + most +
+                               " behind the '/'");
   }
   EXPECT_EQ(used("eth0,,eth1"), "ESPALIER_INTERFACE: '' is not an interface" + form);
   EXPECT_EQ(used("eth0,ib0"),
@@ -209,6 +216,7 @@ TEST(Network, OptionsComeBeforeVariables) {
   EXPECT_EQ(message_of(interface_filter("eth0")), "");
   EXPECT_PRED2(contains, message_of(interface_filter("")), "ESPALIER_INTERFACE='/': '/' is not");
   EXPECT_EQ(message_of(port_range("5-6")), "");
+  EXPECT_PRED2(contains, message_of(port_range("5", "--port-range")), "--port-range '5'; expected");
   EXPECT_EQ(message_of(port_range("")),
             "ESPALIER_PORTS='5'; expected FIRST-LAST, from 1 to 65535, such as 40000-40100");
   unsetenv("ESPALIER_INTERFACE");

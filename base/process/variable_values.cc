@@ -44,8 +44,8 @@ Result<std::optional<std::uint32_t>> read_number(Variable variable, std::uint32_
       !text.empty() && text.size() <= 10 && std::all_of(text.begin(), text.end(), is_digit);
   const unsigned long long number = is_number ? std::stoull(text) : 0;
   if (!is_number || number < min || number > max) {
-    return fail(wrong_value(variable,
-                            "a number from " + std::to_string(min) + " to " + std::to_string(max)));
+    return fail(wrong_value(
+        variable, "a whole number from " + std::to_string(min) + " to " + std::to_string(max)));
   }
   return static_cast<std::uint32_t>(number);
 }

@@ -72,7 +72,7 @@ struct VariableRow {
 // Error, "NAME='VALUE'; expected ...": an empty value, or one with a control character.
 [[nodiscard]] Result<std::optional<std::string>> read_text(Variable variable);
 // Returns the value of a number; nothing: not set.
-// Error, "NAME='VALUE'; expected a number from MIN to MAX".
+// Error, "NAME='VALUE'; expected a whole number from MIN to MAX".
 [[nodiscard]] Result<std::optional<std::uint32_t>> read_number(Variable variable, std::uint32_t min,
                                                                std::uint32_t max);
 // Returns "NAME='VALUE'; expected ...", one line.

@@ -36,7 +36,7 @@ TEST_P(Variables, RefusalsQuoteTheValue) {
     return;
   }
   const std::string expected =
-      std::string("'; expected ") + (is_number ? "a number from 1 to 9" : row_.expected);
+      std::string("'; expected ") + (is_number ? "a whole number from 1 to 9" : row_.expected);
   EXPECT_GT(expected.size(), 14u);
   const auto quoted = [&](const std::string& value) {
     return row_.name + ("='" + value) + expected;

@@ -283,7 +283,7 @@ Result<SearchResult> Search::run() {
 
 Result<SearchResult> search(const SearchOptions& options) {
   if (sodium_init() < 0) return fail("libsodium cannot be initialized");
-  ESPALIER_TRY_TO(auto filter, network::interface_filter(options.interfaces));
+  ESPALIER_TRY_TO(auto filter, network::interface_filter(options.interfaces, "--interface"));
   std::array<char, 256> name = {};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
     return fail("this host has no name; expected one, set by hostname");

@@ -1,27 +1,42 @@
 #include "communicator/failure/early_end.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
+
+#include "base/one_line.h"
 
 namespace espalier::communicator {
 namespace {
 
-// Whether a character of UTF-8 goes on with this byte.
-bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+// Returns the number of bytes of the text's first character; 0: these bytes are not UTF-8, or the
+// character does not print. Allocates nothing: a line of 3 bytes has at most 12.
+std::size_t first_character(std::string_view text) {
+  for (std::size_t size = 1; size <= std::min<std::size_t>(3, text.size()); ++size) {
+    if (one_line(text.substr(0, size)) == text.substr(0, size)) return size;
+  }
+  if (text.size() < 4) return 0;
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0) << 8U | byte(1);  // U+10000 to U+10FFFF
+  const bool goes_on =
+      (byte(1) & 0xc0) == 0x80 && (byte(2) & 0xc0) == 0x80 && (byte(3) & 0xc0) == 0x80;
+  return first >= 0xf090 && first <= 0xf48f && goes_on ? 4 : 0;
+}
 
 }  // namespace
 
 void take_line(std::string_view text, FailureNote::Text& line) {
   line = {};
-  std::size_t size = std::min(text.size(), line.size() - 1);
-  if (size < text.size()) {
-    std::size_t begin = size;
-    while (begin > 0 && size - begin < 3 && continues(text[begin])) --begin;
-    if (!continues(text[begin])) size = begin;
-  }
-  for (std::size_t i = 0; i < size; ++i) {
-    const bool is_text = static_cast<unsigned char>(text[i]) >= ' ' && text[i] != 0x7f;
-    line[i] = is_text ? text[i] : ' ';
+  for (std::size_t used = 0; !text.empty();) {
+    const bool is_control = static_cast<unsigned char>(text[0]) < ' ' || text[0] == 0x7f;
+    const std::size_t whole = is_control ? 1 : first_character(text);
+    const std::string_view bytes = text.substr(0, std::max<std::size_t>(1, whole));
+    const std::string spelled = is_control ? " " : one_line(bytes);
+    if (used + spelled.size() >= line.size()) return;
+    std::copy(spelled.begin(), spelled.end(), line.begin() + static_cast<std::ptrdiff_t>(used));
+    used += spelled.size();
+    text.remove_prefix(bytes.size());
   }
 }
 

@@ -12,8 +12,9 @@
 
 namespace espalier::communicator {
 
-// Copies one line as far as there is room; control characters become spaces. A character of several
-// bytes that has no room is left out as a whole. Allocates nothing.
+// Copies one line as far as there is room; control characters become spaces, and other bytes that
+// do not print are spelled as by one_line(). A character that has no room is left out as a whole.
+// Allocates nothing.
 void take_line(std::string_view text, FailureNote::Text& line);
 
 // The state is one word, so that a communicator without any of this pays one load per look.

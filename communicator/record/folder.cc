@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -21,6 +22,7 @@
 #include "base/one_line.h"
 #include "base/process/variables.h"
 #include "base/try.h"
+#include "communicator/record/layout.h"
 #include "communicator/record/view.h"
 
 namespace espalier::record {
@@ -91,6 +93,20 @@ bool is_lock_held(const std::string& path) {
   const bool is_known = fcntl(file, F_OFD_GETLK, &lock) == 0;
   close(file);
   return !is_known || lock.l_type != F_UNLCK;
+}
+
+// Whether the file is blank because its process was killed while it made the record.
+bool is_unfinished(const std::string& path, const FileName& name, const struct stat& status) {
+  constexpr time_t kMakingS = 10;
+  if (!S_ISREG(status.st_mode) || time(nullptr) - status.st_mtime < kMakingS) return false;
+  if (own_pid_space() == 0 || !stat_of(name.pid).empty()) return false;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (file < 0) return false;
+  char magic[sizeof kMagic] = {};
+  const ssize_t count = read(file, magic, sizeof magic);
+  close(file);
+  const bool is_blank = std::all_of(magic, magic + sizeof magic, [](char c) { return c == 0; });
+  return count >= 0 && is_blank && !is_lock_held(path);
 }
 
 }  // namespace
@@ -203,11 +219,12 @@ void remove_stale(const std::string& folder) {
     (void)parse(path.substr(folder.size() + 1), name);
     struct stat status {};
     const auto view = read_view(path);
-    // A link whose file is gone is stale, too, unless another namespace has the file. A file that
-    // cannot be read may be being made.
+    // A link whose file is gone is stale, too, unless another namespace has the file.
     const bool is_gone = stat(path.c_str(), &status) != 0;
-    if (is_gone ? name.pid_space != own_pid_space() || !stat_of(name.pid).empty() : !view) continue;
-    if (!is_gone && life_of(view->identity, path) != Life::kEnded) {
+    if (is_gone && (name.pid_space != own_pid_space() || !stat_of(name.pid).empty())) continue;
+    if (!is_gone && !view) {
+      if (is_unfinished(path, name, status)) (void)unlink(path.c_str());
+    } else if (!is_gone && life_of(view->identity, path) != Life::kEnded) {
       living.insert(name.job);
     } else {
       ended[name.job].push_back(path);

@@ -53,7 +53,8 @@ struct Identity {
 [[nodiscard]] Life life_of(const Identity& identity, const std::string& path);
 
 // Removes the records of this folder whose jobs have no process any more. A process that lives, in
-// whatever namespace, holds the lock on its record, so its record stays.
+// whatever namespace, holds the lock on its record, so its record stays. Also removes the blank
+// files, at least 10 s old, of processes of this namespace that ended before they filled a record.
 void remove_stale(const std::string& folder);
 
 }  // namespace espalier::record

@@ -391,7 +391,11 @@ TEST(Cancel, ReasonIsOneLine) {
   EXPECT_EQ(line_of(std::string_view("a\0b", 3)), "a b");
   EXPECT_EQ(line_of(std::string(1000, 'x')), std::string(119, 'x'));
   EXPECT_EQ(line_of(std::string(119, 'x')), std::string(119, 'x'));
+  EXPECT_EQ(line_of("a\xff.\xc3"), "a\\xff.\\xc3");
+  EXPECT_EQ(line_of("\U0001f600\xf4\x90\x80\x80"), "\U0001f600\\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(line_of("\u200e"), "\\xe2\\x80\\x8e");
   // A character that has no room is left out as a whole.
+  EXPECT_EQ(line_of(std::string(116, 'x') + "\xff"), std::string(116, 'x'));
   EXPECT_EQ(line_of(std::string(118, 'x') + "é"), std::string(118, 'x'));
   EXPECT_EQ(line_of(std::string(117, 'x') + "é"), std::string(117, 'x') + "é");
   EXPECT_EQ(line_of(std::string(117, 'x') + "€€"), std::string(117, 'x'));

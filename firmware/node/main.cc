@@ -96,6 +96,7 @@ Result<ofi::FixedConfig> endpoint_config(const BootOptions& options, const Nodes
   config.node = nodes[index]->number;
   config.window = options.window;
   config.authenticate_data = options.authenticate_data;
+  config.connect_deadline_ns = std::max(config.connect_deadline_ns, options.deadline_ns);
   if (options.links.empty()) {
     config.peers = nodes[index]->programs.peers;
     return config;

@@ -285,7 +285,7 @@ class Refusals(unittest.TestCase):
                 job.touch(mode=0o600)
                 job.write_text(f"{brackets}:4300/{'00' * 32}\n", encoding="utf-8")
                 self.check_refused([JOINED, DEADLINE_MS], "is malformed; expected the file that a job wrote", ESPALIER_JOIN=str(job))
-                self.check_refused([ESPALIER, "launch", "-n", "1", "--join", job, "true"], "is not a job file")
+                self.check_refused([ESPALIER, "launch", "-n", "1", "--join", job, "true"], "is malformed; expected the file that a job wrote")
                 self.check_refused([ESPALIER, "run", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "binomial", "--address", address],
                                    "is not the address of one host")
                 self.check_refused([NODE, "--schedule", "a", "--node", "0", "--control", "5", "--address", address], text)

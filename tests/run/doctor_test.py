@@ -204,7 +204,8 @@ class Chosen(espalier.FolderTest):
             for words, name, text in (
                     (("--provider", "verbs"), "tcp", 'espalier: FI_PROVIDER=tcp hides the provider "verbs" from libfabric; expected provider '
                      '"tcp", or FI_PROVIDER unset\n'), (("--provider", "shm"), None, f"espalier: {refusal}"),
-                    ((), "shm", f"espalier: FI_PROVIDER=shm: {refusal}"), ((), "udp", 'provider "udp": it has no reliable datagram endpoints')):
+                    ((), "shm", f"espalier: FI_PROVIDER=shm: {refusal}"), ((), "udp", 'provider "udp": it has no reliable datagram endpoints'),
+                    ((), "nosuch", 'or no device for it; expected one of: mem; without FI_PROVIDER also tcp\n')):
                 self.refused(call(*command, *words, **({"FI_PROVIDER": name} if name else {})), text)
 
 

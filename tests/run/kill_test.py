@@ -4,10 +4,12 @@
 kill_test.py [--times K] [--provider P]    (default: once, over tcp and mem; with --times the others also end within twice the
                                            deadline, which needs processors that nobody else keeps busy)
 """
+import re
 import sys
 import unittest
 
 import disturbed
+import espalier
 
 TIMES = int(sys.argv[sys.argv.index("--times") + 1]) if "--times" in sys.argv else 1
 PROVIDERS = [sys.argv[sys.argv.index("--provider") + 1]] if "--provider" in sys.argv else ["tcp", "mem"]
@@ -38,6 +40,15 @@ class Kill(disturbed.Disturbed):
                                                               ("--stop", 0, "broadcast", 1 << 20)):
                     with self.subTest(provider=provider, disturbance=disturbance, victim=victim, time=time):
                         self.check(provider, disturbance, victim, collective, size, mesh="mesh:4x4")
+
+    def test_counts_the_collectives_of_all_repetitions(self):
+        status, found, error = espalier.run("--topology", "mesh:2x2", "--collective", "allreduce", "--bytes", 8, "--provider", "mem",
+                                            "--repeat", 1_000_000, "--stop", "2@1000", "--deadline", 500)
+        self.assertEqual(status, 1, error)
+        runs = found["runs"][0]
+        counts = [int(re.search(r"; (\d+) collectives were complete since the start$", node["status"])[1]) for node in runs["ranks"] if node["rank"] != 2]
+        self.assertGreater(min(counts), 0)
+        self.assertLessEqual(max(counts) - min(counts), 1, counts)
 
 
 if __name__ == "__main__":

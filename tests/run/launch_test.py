@@ -131,10 +131,13 @@ class ThisHost(unittest.TestCase):
                 (["-n", "2", "--address", "no such name", "true"], "--address: host 'no such name' is unknown"),
                 (["-n", "2", "--interface", "eth77", "true"], "--interface 'eth77': 'eth77'"),
                 (["-n", "2", "--interface", "lo,,", "true"], "--interface 'lo,,': ''"),
-                (["-n", "2", "--port-range", "9-1", "true"], "'9-1'; expected"),
+                *((["-n", "2", "--address", text, "true"], f"espalier: --address '{text}'; expected a name or an address, without a port\n")
+                  for text in ("127.0.0.1:4000", "[::1", "[::1]:4000", "[127.0.0.1]", "::1]", "host:1", "::1:40000:1:2:3:4:5:6")),
+                (["-n", "2", "--port-range", "5", "true"], "--port-range '5'; expected FIRST-LAST"),
+                (["-n", "2", "--port-range", "9-1", "true"], "--port-range '9-1'; expected"),
                 (["-n", "2", "--job-file", "/no/job", "true"], "cannot write '/no/job': No such file or directory"),
                 (["-n", "2", "--join", "/no/job", "true"], "--join: cannot read the job file '/no/job': No such file or directory"),
-                (["-n", "2", "--join", file.name, "true"], f"--join: '{file.name}' is not a job file"),
+                (["-n", "2", "--join", file.name, "true"], f"--join: the job file '{file.name}' is malformed; expected the file that a job wrote\n"),
                 (["-n", "2", "--join", file.name, "--job-file", "job", "true"], "--job-file"),
                 (["-n", "2", "--join", file.name, "--address", "a", "true"], "--address"),
             ):
@@ -206,7 +209,8 @@ class Hosts(OnHosts):
         done = self.over_hosts("-n", "4", "--interface", "10.79.0.1/32", "true")
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r"host esplab[123]: ")  # the first one that answers
-        self.assertIn("'10.79.0.1/32'", done.stderr)
+        self.assertIn("interfaces '10.79.0.1/32': '10.79.0.1/32' names no interface", done.stderr)
+        self.assertNotIn("ESPALIER_INTERFACE", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_hostfile_with_slots(self):

@@ -213,6 +213,19 @@ class Wrong(Base):
         hosts.set(1, 1, "up")
         self.refuses(hosts.text(), " has no link-local IPv6 address that can be used; expected fe80::...")
 
+    def test_wrong_cables(self):
+        """The interfaces of one host are swapped: the launcher says so long before the nodes give up."""
+        hosts = Hosts(self, PAIR, "same")
+        text = hosts.text().replace('"host1" interface: "cable0"', '"host1" interface: "other"')
+        file = self.write(text.replace('"host1" interface: "cable1"', '"host1" interface: "cable0"').replace('"other"', '"cable1"'))
+        words = [espalier.COMMAND, "run", *map(str, self.words(file, "allreduce")), "--node-binary", espalier.NODE]
+        job = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "ESPALIER_PATIENCE": "1"})
+        line = job.stderr.readline()
+        job.terminate()
+        job.communicate()
+        self.assertEqual(line, "espalier: waiting for rank 0, rank 1 to connect; 'espalier cables' shows which interfaces each cable joins\n")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -263,7 +263,7 @@ class Refusals(unittest.TestCase):
             self.refused("is a record of version 9; expected 2", "--records", folder)
 
     def test_variables_of_a_rank(self):
-        for variable, value, expected in (("ESPALIER_PATIENCE", "x", "expected a number from 0 to 86400"),
+        for variable, value, expected in (("ESPALIER_PATIENCE", "x", "expected a whole number from 0 to 86400"),
                                           ("ESPALIER_RECORD", "/proc/x", "expected a folder that this process can write to")):
             done = subprocess.run([ESPALIER, "launch", "-n", "2", HELD, "1", "1", "none", "0"], stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, env={**os.environ, variable: value}, timeout=HANG_S)
@@ -327,6 +327,10 @@ class Ended(unittest.TestCase):
             code, out, _ = status(environment, "--records", folder + "/records", "--json")
             self.assertEqual(schema.check(json.loads(out), SCHEMA), [])
             self.assertTrue(json.loads(out)["jobs"][0]["has_ended"])
+            for record in pathlib.Path(folder, "records").glob("espalier-*.1.*"):
+                record.unlink()
+            lines = status(environment, "--records", folder + "/records")[1].splitlines()
+            self.assertEqual(lines[4], "  records: rank 1 left none: it left in order, never started, or wrote elsewhere")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ struct LaunchOptions {
   std::vector<std::string> commands;
   // Hop by hop: each node's links, as espalier-node's --links takes them. Empty: routed.
   std::vector<std::string> links;
+  bool has_cables = false;         // `links` name the interfaces of cables
   std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
   std::uint32_t window = kMaxWindow;
   std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
@@ -129,7 +130,8 @@ struct Member {
   std::uint64_t asked_ns = 0;
   control::Hello hello;
   control::Report report;
-  std::string failure;   // kFailed: why, one line
+  std::uint64_t completed_before = 0;  // collectives of all runs before the report's
+  std::string failure;                 // kFailed: why, one line
   bool refused = false;  // ... before it had an endpoint: it is an espalier-node that says so
   SharedMemory memory;
 };
@@ -215,6 +217,9 @@ class NodeProcesses {
   // Waits until every member is in `state`. Errors: one failed, was silent too long, or the user
   // broke it off.
   [[nodiscard]] Result<void> await(Member::State state);
+  void say_unconnected() const;
+  // Returns a node's error with the name of the neighbour that did not connect.
+  [[nodiscard]] std::string with_name(const std::string& error) const;
   [[nodiscard]] Result<void> await_reports();
   [[nodiscard]] Result<void> listen(std::uint64_t until_ns);
   void take_packet(Member& member);

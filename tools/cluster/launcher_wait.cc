@@ -5,18 +5,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/one_line.h"
+#include "base/parse_number.h"
 #include "base/try.h"
+#include "bootstrap/first_word.h"
 #include "tools/cluster/launcher.h"
 
 namespace espalier::cluster {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint32_t kConnectPatience = 5;  // s, without ESPALIER_PATIENCE
+constexpr char kCablesHint[] = "; 'espalier cables' shows which interfaces each cable joins";
 constexpr std::uint64_t kListen = kSecond / 10;  // the longest time between two looks at the clock
 constexpr std::uint64_t kReportTime = kSecond / 10;  // the longest that a report of a board takes
 // All nodes must have their order before they start. Each takes a wake-up to read it.
@@ -100,13 +106,40 @@ std::string NodeProcesses::describe(std::uint32_t node) const {
     text +=
         ": found by " + name(report.cause.detector) + " on its link to " + name(report.cause.peer);
   }
-  return text + waits_for(report.stall) + "; " + counted(report.completed, "collective") +
-         (report.completed == 1 ? " was" : " were") + " complete";
+  const std::uint64_t completed = member.completed_before + report.completed;
+  return text + waits_for(report.stall) + "; " + counted(completed, "collective") +
+         (completed == 1 ? " was" : " were") + " complete since the start";
+}
+
+std::string NodeProcesses::with_name(const std::string& error) const {
+  constexpr std::string_view kBefore = "cannot connect to the neighbours: node ";
+  if (!error.starts_with(kBefore)) return error;
+  const std::size_t end = std::min(error.find(' ', kBefore.size()), error.size());
+  std::uint32_t node = 0;
+  const std::string_view number = std::string_view(error).substr(0, end).substr(kBefore.size());
+  if (!parse_number(number, node) || node >= members_.size()) return error;
+  return "cannot connect to the neighbours: " + name(node) + error.substr(end) +
+         (options_.has_cables ? kCablesHint : "");
+}
+
+// Prints which nodes have not connected.
+void NodeProcesses::say_unconnected() const {
+  std::string nodes;
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    if (members_[node].state == Member::State::kHello)
+      nodes += (nodes.empty() ? "" : ", ") + name(node);
+  }
+  std::fprintf(stderr, "espalier: waiting for %s to connect%s\n", one_line(nodes).c_str(),
+               options_.has_cables ? kCablesHint : "");
 }
 
 Result<void> NodeProcesses::await(Member::State state) {
+  const std::uint32_t word_s = bootstrap::patience(kConnectPatience).value_or(kConnectPatience);
+  const std::uint64_t word_ns = clock_.now() + word_s * kSecond;
+  bool has_spoken = word_s == 0 || state != Member::State::kReady;
   // Opening libfabric costs each process a fraction of a second of one of the cores they share.
-  const std::uint64_t patience = (60 + options_.nodes) * kSecond;
+  const std::uint64_t patience =
+      (std::max(60U, options_.deadline_ms / 1000) + options_.nodes) * kSecond;
   const std::uint64_t until = clock_.now() + patience;
   while (true) {
     bool all = true;
@@ -131,6 +164,10 @@ Result<void> NodeProcesses::await(Member::State state) {
       options_.progress(static_cast<double>(half_steps) / static_cast<double>(2 * members_.size()));
     }
     if (all) return {};
+    if (!has_spoken && clock_.now() >= word_ns) {
+      has_spoken = true;
+      say_unconnected();
+    }
     ESPALIER_TRY(listen(until));
   }
 }
@@ -198,7 +235,7 @@ void NodeProcesses::take_packet(Member& member) {
     case control::Packet::kReport: take_report(member, packet.report); break;
     case control::Packet::kFailed:
       packet.failed.text[control::kMaxTextBytes - 1] = '\0';
-      member.failure = one_line(packet.failed.text);
+      member.failure = with_name(one_line(packet.failed.text));
       member.refused =
           member.state == Member::State::kStarting && processes_[member.process].command.empty();
       member.state = Member::State::kFailed;
@@ -304,6 +341,7 @@ bool NodeProcesses::takes_in() const {
 
 void NodeProcesses::give_order(Member& member) {
   member.state = Member::State::kRunning;
+  member.completed_before += member.report.completed;
   member.report = control::Report{};
   member.heard_ns = member.moved_ns = std::max(clock_.of(order_.start_ns), clock_.now());
   if (!control::send(member.channel, order_)) lose(member);

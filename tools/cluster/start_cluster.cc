@@ -15,6 +15,7 @@
 #include "base/network/address.h"
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
+#include "bootstrap/first_word.h"
 #include "communicator/record/folder.h"
 #include "hal/fabric/provider_list.h"
 #include "tools/cluster/node_call.h"
@@ -102,6 +103,7 @@ void find_node(cluster::LaunchOptions& options) {
   // (hal/fabric/ofi/provider.cc), and write a backtrace into the working directory.
   setenv("IPATH_NO_BACKTRACE", "1", 0);
   options.node_binary = find_node_binary(options.node_binary);
+  (void)or_bad_input(bootstrap::patience());
   const auto filter = or_bad_input(read_text(Variable::kFiProvider));
   options.provider =
       or_bad_input(ofi::choose_provider(options.provider, filter ? filter->c_str() : nullptr));

@@ -66,19 +66,19 @@ void add_variables(LaunchWords& words) {
 
 // Checks where the launcher listens, before anything starts, and tells the processes.
 void take_network(launch::JobOptions& job) {
-  const auto filter =
-      or_bad_input(job.interfaces.empty()
-                       ? network::interface_filter("")
-                       : network::InterfaceFilter::parse(
-                             job.interfaces, "--interface '" + one_line(job.interfaces) + "'"));
+  const auto filter = or_bad_input(network::interface_filter(job.interfaces, "--interface"));
   (void)or_bad_input(filter.apply(network::running_interfaces()));
-  (void)or_bad_input(network::port_range(job.ports));
+  (void)or_bad_input(network::port_range(job.ports, "--port-range"));
   if (const auto checked = bootstrap::patience(); !checked) {
     bad_input(checked.error().message);
   }
   if (!job.interfaces.empty()) job.variables.push_back("ESPALIER_INTERFACE=" + job.interfaces);
   if (!job.ports.empty()) job.variables.push_back("ESPALIER_PORTS=" + job.ports);
   if (job.address.empty()) return;
+  if (!network::is_host(job.address)) {
+    bad_input("--address '" + one_line(job.address) +
+              "'; expected a name or an address, without a port");
+  }
   const auto found =
       network::resolve(network::join(job.address, 0), std::chrono::milliseconds(job.deadline_ms));
   if (!found) bad_input("--address: " + found.error().message);
@@ -126,7 +126,7 @@ void run_launch(LaunchWords words) {
     if (!ticket) bad_input("--join: " + ticket.error().message);
     bootstrap::Place job;
     if (!bootstrap::take_job_ticket(*ticket, job)) {
-      bad_input("--join: '" + one_line(words.join) + "' is not a job file");
+      bad_input("--join: " + bootstrap::malformed_ticket(words.join).message);
     }
     words.job.ticket = *std::move(ticket);
   }

@@ -171,7 +171,9 @@ void Daemon::prepare(const Fields& message) {
     if (equals == std::string::npos) continue;
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
   }
-  const auto filter = network::interface_filter("");
+  // The variable may stand for the launcher's --interface: the error names neither.
+  const char* const interfaces = raw_value(Variable::kInterface);
+  const auto filter = network::interface_filter(interfaces == nullptr ? "" : interfaces);
   auto used = filter ? filter->apply(network::running_interfaces()) : fail(filter.error());
   if (!used) return refuse(used.error().message);
   interfaces_ = *std::move(used);

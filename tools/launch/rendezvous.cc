@@ -15,8 +15,8 @@ Result<void> Rendezvous::start(const JobOptions& options, bool is_one_host,
                                const std::string& secret) {
   secret_ = bootstrap::secret_of(secret);
   bootstrap::ListenOptions listens{.lookup_time = std::chrono::milliseconds(options.deadline_ms)};
-  ESPALIER_TRY_TO(listens.ports, network::port_range(options.ports));
-  ESPALIER_TRY_TO(const auto filter, network::interface_filter(options.interfaces));
+  ESPALIER_TRY_TO(listens.ports, network::port_range(options.ports, "--port-range"));
+  ESPALIER_TRY_TO(const auto filter, network::interface_filter(options.interfaces, "--interface"));
   if (options.address.empty()) listens.interfaces = filter;
   ESPALIER_TRY_TO(const auto interfaces, filter.apply(network::running_interfaces()));
   const auto serve_at = [&](const std::string& host) {

@@ -222,8 +222,8 @@ std::string ended_text(const Report& report) {
   text += "  records: " +
           (missing.empty() ? "of all ranks"
                            : record::ranks_text(missing, job.schedule_ranks) +
-                                 " left none: they left in order, never "
-                                 "started, or wrote elsewhere") +
+                                 " left none: " + (missing.size() == 1 ? "it" : "they") +
+                                 " left in order, never started, or wrote elsewhere") +
           "\n";
   return text;
 }

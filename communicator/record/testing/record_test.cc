@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
@@ -274,6 +275,36 @@ TEST_F(RecordTest, ReadersRemoveWhatAKilledProcessLeft) {
   EXPECT_EQ(life_of(or_throw(read_view(paths().front())).identity, paths().front()), Life::kEnded);
   remove_stale(folder());
   EXPECT_TRUE(paths().empty());
+}
+
+TEST_F(RecordTest, ReadersRemoveWhatAProcessLeftThatWasKilledBeforeItFilledItsRecord) {
+  const auto writer = make();  // makes the folder
+  const std::string own = paths().front();
+  const auto living = static_cast<std::uint32_t>(getpid());
+  constexpr std::uint32_t kNone = 999'999'999;
+  struct Row {
+    FileName name;
+    std::string bytes;
+    int age_s;
+    bool stays;
+  };
+  const std::vector<Row> rows = {{{"a1", 0, kNone}, "", 60, false},
+                                 {{"a2", 0, kNone}, std::string(20'000, '\0'), 60, false},
+                                 {{"a3", 0, kNone}, "", 0, true},
+                                 {{"a4", 0, living}, "", 60, true},
+                                 {{"a5", 0, kNone}, "other bytes", 60, true}};
+  std::vector<std::string> expected = {own};
+  for (const Row& row : rows) {
+    const std::string path = folder() + "/" + text_of(row.name);
+    std::ofstream(path, std::ios::binary) << row.bytes;
+    const timespec then = {time(nullptr) - row.age_s, 0};
+    const timespec times[] = {then, then};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    if (row.stays) expected.push_back(path);
+  }
+  remove_stale(folder());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(paths(), expected);
 }
 
 // As if the process were of another namespace of processes.

@@ -234,7 +234,7 @@ std::string reason(const std::string& name, const std::string& address) {
   if (is_compiled_in(name)) return "libfabric has it, but it finds no device here";
   // libfabric 1.17 lists no verbs without a device.
   return "libfabric has no such provider, or no device for it; expected one of: " +
-         provider_names();
+         provider_names() + (hides_provider(filter, "tcp") ? "; without FI_PROVIDER also tcp" : "");
 }
 
 // Returns an entry of this provider: the first with reliable datagram endpoints, otherwise the
