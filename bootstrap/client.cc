@@ -411,6 +411,9 @@ Result<std::optional<Message>> ConnectedBootstrap::await_agreement(Message reque
   }
 }
 
+// Which of both lacks, the newcomer does not know.
+constexpr const char* kAcceptance = ": all its ranks must call accept(), and enough newcomers come";
+
 Result<Accepted> ConnectedBootstrap::accept(std::uint32_t least, Milliseconds time) {
   const bool is_newcomer = place_.is_newcomer;
   const AcceptRequest wish{
@@ -420,10 +423,10 @@ Result<Accepted> ConnectedBootstrap::accept(std::uint32_t least, Milliseconds ti
                                                     Milliseconds(wish.time_ms) + kServerTime;
   const std::string job = "the job at " + server_text();
   ESPALIER_TRY_TO(auto reply, await_agreement(accept_request(wish), Kind::kAccepted, until,
-                                              is_newcomer ? job + " to call accept()" : ""));
+                                              is_newcomer ? job + kAcceptance : ""));
   if (!reply && is_newcomer) {
     return fail(job + " did not accept this process within " + seconds_text(deadline_) +
-                "; expected all its ranks to call accept()");
+                "; expected all its ranks to call accept(), and enough newcomers");
   }
   if (!reply) return fail("the job's server at " + server_text() + " does not answer");
   if (is_newcomer) {

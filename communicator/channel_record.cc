@@ -30,6 +30,8 @@ constexpr std::uint64_t kLinePauseNs = 60'000'000'000;
 std::atomic<std::uint64_t> last_line_ns = 0;  // of this process
 
 constexpr std::uint32_t kCallPatience = 5;  // s
+// After so long, the line comes without a suspect, too.
+constexpr std::uint64_t kSuspectsNs = 3'000'000'000;
 
 std::uint64_t patience_ns() {
   static const std::uint64_t given = std::uint64_t{bootstrap::patience(kCallPatience).value_or(0)} *
@@ -117,25 +119,31 @@ void Channel::look() {
 void Channel::say_wait(const StallReport& report, std::uint64_t now) {
   std::uint64_t last = last_line_ns.load(std::memory_order_relaxed);
   if (last != 0 && now - last < kLinePauseNs) return;
+  const std::uint64_t waited_ns = now - wait_from_ns_;
   std::string suspect;
   if (recorder_.writer() != nullptr && recorder_.id() != 0) {
     const record::JobView job =
         record::read_job(recorder_.writer()->folder(), recorder_.writer()->job());
     if (record::has_lower_waiter(job, recorder_.id(), rank_)) return;
     const record::Diagnosis found = record::diagnose(job);
-    if (!found.suspects.empty()) suspect = ": " + one_line(found.suspects.front().text);
+    // Suspects come from waits of 1 s, which are known a little later.
+    if (found.suspects.empty() && waited_ns < kSuspectsNs) return;
+    if (!found.suspects.empty()) {
+      suspect = std::string(recorder_.is_renumbered() ? ": in the job, " : ": ") +
+                one_line(found.suspects.front().text);
+    }
   }
   if (!last_line_ns.compare_exchange_strong(last, now)) return;
-  const std::uint64_t waited_ns = now - wait_from_ns_;
   std::string text = "espalier: rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
-                     " has waited " + std::to_string(waited_ns / 1'000'000'000) + " s, since " +
+                     recorder_.job_text(rank_) + " has waited " +
+                     std::to_string(waited_ns / 1'000'000'000) + " s, since " +
                      time_text(waited_ns) + ", in " + record::short_text(first_->word) +
                      " (communicator " + std::to_string(recorder_.number()) + ", call " +
                      std::to_string(recorder_.call()) + ")";
   if (report.waiting) {
     text += std::string(report.sending ? " to send to rank " : " to receive from rank ") +
-            std::to_string(report.peer) + " in step " + std::to_string(report.step) + " of " +
-            std::to_string(first_->traffic->steps);
+            std::to_string(report.peer) + recorder_.job_text(report.peer) + " in step " +
+            std::to_string(report.step) + " of " + std::to_string(first_->traffic->steps);
   }
   std::fprintf(stderr, "%s%s\n", text.c_str(), suspect.c_str());
 }

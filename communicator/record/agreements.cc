@@ -104,9 +104,13 @@ void find_others(const JobView& job, const Group& group, Diagnosis& found) {
   const std::size_t size = part == nullptr ? 1 : part->size;
   if (group.ranks.size() >= size) {
     if (group.agreement.newcomers == 0) return;
-    found.suspects.push_back({.kind = Suspicion::kNewcomers,
-                              .text = counted(group.agreement.newcomers, "newcomer") +
-                                      " did not come: " + wait_text(group)});
+    // How many did, only the server knows.
+    const std::uint32_t newcomers = group.agreement.newcomers;
+    const std::string text = newcomers == 1
+                                 ? "1 newcomer did not come"
+                                 : "not all of " + counted(newcomers, "newcomer") + " came";
+    found.suspects.push_back(
+        {.kind = Suspicion::kNewcomers, .text = text + ": " + wait_text(group)});
     return;
   }
   if (size != job.size) return;  // which ranks it has is not known

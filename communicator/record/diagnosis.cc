@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
@@ -294,6 +295,56 @@ std::optional<Suspect> end_of_chain(const JobView& job, const Edge& edge, const 
               name + behind + ", computing for " + duration_text(for_s));
 }
 
+// Whether the rank that is waited for has not begun the call.
+bool is_missed(const JobView& job, const Edge& edge) {
+  const RankView* const other = job.find(edge.to);
+  const CommunicatorView* const part = other == nullptr ? nullptr : find(*other, edge.part->id);
+  return part != nullptr && part->begun < edge.part->wait->call;
+}
+
+std::string call_text(const CommunicatorView& part) {
+  const CallView* const call = part.find(part.wait->call);
+  return "call " + std::to_string(part.wait->call) + " of communicator " +
+         std::to_string(part.number) + (call == nullptr ? "" : " (" + short_text(call->word) + ")");
+}
+
+// The ranks whose longest wait is in the same call as `part`.
+Ranks waiters_of(const JobView& job, const CommunicatorView& part) {
+  Ranks ranks;
+  for (const RankView& rank : job.ranks) {
+    const auto edge = edge_of(rank, 0);
+    if (edge && edge->part->id == part.id && edge->part->wait->call == part.wait->call) {
+      ranks.push_back(edge->from);
+    }
+  }
+  return ranks;
+}
+
+// Ranks that use two communicators in opposite order wait for each other in calls that the others
+// have not begun. Nothing: the circle is none of these.
+std::optional<Suspect> opposite_order(const JobView& job, const std::vector<Edge>& circle) {
+  const Edge* most = nullptr;  // its call has the most ranks
+  const Edge* least = nullptr;
+  std::size_t most_ranks = 0, least_ranks = 0;
+  for (const Edge& edge : circle) {
+    if (!is_missed(job, edge)) continue;
+    const std::size_t ranks = waiters_of(job, *edge.part).size();
+    if (most == nullptr || ranks > most_ranks) most = &edge, most_ranks = ranks;
+    if (least == nullptr || ranks <= least_ranks) least = &edge, least_ranks = ranks;
+  }
+  if (most == nullptr || most->part->id == least->part->id) return std::nullopt;
+  const Ranks others = waiters_of(job, *most->part), few = waiters_of(job, *least->part);
+  const auto are = [](const Ranks& ranks, const char* one, const char* more) {
+    return std::string(ranks.size() == 1 ? one : more);
+  };
+  Ranks culprits = few;
+  if (others.size() == few.size()) culprits.insert(culprits.end(), others.begin(), others.end());
+  return make(Suspicion::kDiverged, culprits,
+              ranks_text(few) + are(few, " waits in ", " wait in ") + call_text(*least->part) +
+                  are(few, ", and has", ", and have") + " not called " + call_text(*most->part) +
+                  ", in which " + ranks_text(others) + are(others, " waits", " wait"));
+}
+
 // Follows the waits from one rank to the rank or link that holds them up. Nothing: that is not
 // clear yet, because some of them have just begun.
 std::optional<Suspect> follow(const JobView& job, Edge edge) {
@@ -317,7 +368,10 @@ std::optional<Suspect> follow(const JobView& job, Edge edge) {
       const bool is_long = std::all_of(seen, path.end(), [](const Edge& each) {
         return is_seen(*each.part->wait, kLongS) || each.part->failure;
       });
-      return is_long ? std::optional(cut_of_circle(job, {seen, path.end()})) : std::nullopt;
+      if (!is_long) return std::nullopt;
+      const std::vector<Edge> circle(seen, path.end());
+      auto diverged = opposite_order(job, circle);
+      return diverged ? std::move(diverged) : cut_of_circle(job, circle);
     }
     edge = *onward;
     path.push_back(edge);
@@ -336,6 +390,9 @@ void find_waits(const JobView& job, Diagnosis& found) {
     auto followed = follow(job, *edge);
     if (!followed) continue;
     Suspect& suspect = *followed;
+    if (suspect.kind == Suspicion::kDiverged && found.divergence.empty()) {
+      found.divergence = suspect.text;
+    }
     const auto known = std::find_if(all.begin(), all.end(), [&](const Held& each) {
       return each.suspect.kind == suspect.kind && each.suspect.ranks == suspect.ranks;
     });
@@ -389,6 +446,21 @@ JobView without_past(JobView job) {
   return job;
 }
 
+// What a rank says of this failure: one that was in no call when it failed says nothing.
+std::string reason_of(const JobView& job, const Failure& failure) {
+  const auto key = [](const Failure& of) {
+    return std::make_tuple(of.status, of.detector_in_job, of.peer_in_job);
+  };
+  std::string text = failure.text;
+  for (const RankView& rank : job.ranks) {
+    for (const CommunicatorView& part : rank.view.communicators) {
+      if (!text.empty()) return text;
+      if (part.failure && key(*part.failure) == key(failure)) text = part.failure->text;
+    }
+  }
+  return text;
+}
+
 // The failure that a rank noted first. Clocks of hosts may differ.
 void find_failure(const JobView& job, Diagnosis& found) {
   const Failure* first = nullptr;
@@ -406,8 +478,9 @@ void find_failure(const JobView& job, Diagnosis& found) {
     }
   }
   if (first == nullptr) return;
-  found.cause = first->text;
-  if (found.cause.empty()) {  // no call was in progress
+  found.cause = reason_of(job, *first);
+  const bool has_reason = !found.cause.empty();
+  if (!has_reason) {
     found.cause = std::string(status_name(static_cast<Status>(first->status))) +
                   ", noted first by " + name_of(job, first->detector_in_job);
   }
@@ -429,6 +502,8 @@ void find_failure(const JobView& job, Diagnosis& found) {
     return;
   }
   const Suspicion kind = status == Status::kMismatch ? Suspicion::kDiverged : Suspicion::kFailed;
+  // Which of the ranks differs, only the reason tells.
+  if (kind == Suspicion::kDiverged && !has_reason) return;
   const bool is_of_one = kind == Suspicion::kFailed && both.size() == 1;
   if (is_of_one || found.suspects.empty()) {
     Suspect suspect = make(kind, both, found.cause);

@@ -489,6 +489,17 @@ std::uint8_t Recorder::position_of(const std::string& algorithm) {
   return kNone;
 }
 
+bool Recorder::is_renumbered() const {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank] != rank) return true;
+  }
+  return false;
+}
+
+std::string Recorder::job_text(std::uint32_t rank) const {
+  return is_renumbered() ? " (rank " + std::to_string(in_job(rank)) + " of the job)" : "";
+}
+
 void Recorder::note_wait(Wait wait) {
   if (!is_open()) return;
   wait.call = call();

@@ -151,6 +151,10 @@ class Recorder {
   [[nodiscard]] const std::shared_ptr<Writer>& writer() const { return writer_; }
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
+  // Whether a rank has another number in the job.
+  [[nodiscard]] bool is_renumbered() const;
+  // " (rank 3 of the job)"; empty: the ranks have the same numbers there.
+  [[nodiscard]] std::string job_text(std::uint32_t rank) const;
 
   // Returns the position of the algorithm's name; allocates nothing.
   [[nodiscard]] std::uint8_t position_of(const std::string& algorithm);

@@ -9,6 +9,8 @@
 //   operator  does not return from an operator of the program, in the next collective
 //   accept    computes, while the others call accept() for a newcomer
 //   rejoin    computes, while the others have failed by a cancel, and call rejoin()
+//   order     calls an allreduce on a part of the ranks, the others a barrier on all
+//   part      computes, while the others call an allreduce on a part, whose ranks are in reverse
 //   newcomers calls accept() for two newcomers, as the others do
 //   none      does nothing else than the others: the fault comes from outside
 //   leave     stops, as the others do; who continues cancels and leaves, and says
@@ -121,6 +123,20 @@ int agree(Communicator& world, const Case& of) {
   sleep_for_ever();
 }
 
+// The calls on two communicators.
+int split(Communicator& world, const Case& of) {
+  auto part = world.split(0, of.kind == "part" ? world.size() - world.rank() : world.rank());
+  if (!part || !*part) return 1;
+  const bool is_victim = world.rank() == of.victim;
+  if (is_victim) std::printf("fault %u\n", world.rank());
+  if (is_victim && of.kind == "part") sleep_for_ever();
+  std::int32_t one = 1;
+  const std::span<std::int32_t> data(&one, 1);
+  auto done = is_victim || of.kind == "part" ? (*part)->allreduce(data, Op::kSum) : world.barrier();
+  std::printf("failed %u %s\n", world.rank(), done ? "" : done.error().message.c_str());
+  sleep_for_ever();
+}
+
 int run(const Case& of) {
   setvbuf(stdout, nullptr, _IOLBF, 4096);
   JoinOptions options;
@@ -151,6 +167,7 @@ int run(const Case& of) {
     const bool is_due = number >= of.calls;
     const bool agrees = of.kind == "accept" || of.kind == "rejoin" || of.kind == "newcomers";
     if (is_due && agrees) return agree(*world, of);
+    if (is_due && (of.kind == "order" || of.kind == "part")) return split(*world, of);
     const bool is_victim = is_due && rank == of.victim;
     const std::uint64_t draw = random();
     if (is_victim && number == of.calls) std::printf("fault %u\n", rank);

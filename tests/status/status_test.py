@@ -40,7 +40,7 @@ class Held(unittest.TestCase):
         cls.addClassCleanup(ends.close)
         folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="espalier-status-"))
         os.chmod(folder, 0o700)
-        cls.environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "HELD_PROVIDER": "mem", "ESPALIER_PATIENCE": "2"}
+        cls.environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "HELD_PROVIDER": "mem", "ESPALIER_PATIENCE": "1"}
         cls.folder, cls.output = pathlib.Path(folder), pathlib.Path(folder) / "output"
         with open(cls.output, "wb") as output:
             job = subprocess.Popen([ESPALIER, "launch", "-n", str(RANKS), HELD, "1", "5", "compute", str(VICTIM)], stdin=subprocess.DEVNULL,
@@ -174,15 +174,17 @@ class Held(unittest.TestCase):
 
 
 class Agreements(unittest.TestCase):
-    """Ranks that wait in accept() or rejoin()."""
+    """Ranks that wait in accept() or rejoin(), or use two communicators."""
 
-    def check(self, kind, suspects, text, lines):
+    def check(self, kind, suspects, text, lines, newcomer=""):
+        """`newcomer`: what one says that waits."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "HELD_PROVIDER": "mem", "ESPALIER_PATIENCE": "1"}
             output = pathlib.Path(folder) / "output"
             with open(output, "wb") as file:
-                job = subprocess.Popen([ESPALIER, "launch", "-n", "3", HELD, "1", "5", kind, "1"], stdin=subprocess.DEVNULL, stdout=file,
-                                       stderr=file, env=environment)
+                job = subprocess.Popen([ESPALIER, "launch", "-n", "3", "--job-file", folder + "/job", HELD, "1", "5", kind, "1"],
+                                       stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment)
+                late = None
             try:
                 found = []
                 def has_suspect():
@@ -190,14 +192,22 @@ class Agreements(unittest.TestCase):
                     found[:] = json.loads(out)["jobs"] if code == 0 else []
                     return found and [(one["kind"], one["ranks"]) for one in found[0]["suspects"]] == suspects
                 self.assertTrue(wait_for(has_suspect), f"{found} {output.read_text()}")  # rank 0 may come to the call a second later
+                if newcomer:
+                    late = subprocess.Popen([HELD, "1", "5", kind, "1"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.PIPE, text=True, env={**environment, "ESPALIER_JOIN": folder + "/job"})
+                    self.assertRegex(late.stderr.readline(), newcomer)
+                    self.assertTrue(has_suspect())
                 self.assertEqual(schema.check({"version": 1, "jobs": found}, SCHEMA), [])
                 _, out, _ = status(environment)
                 for line in text:
                     self.assertRegex(out, line)
-                self.assertTrue(wait_for(lambda: "waiting for" in output.read_text()), output.read_text())
+                self.assertTrue(wait_for(lambda: "waiting for" in output.read_text() or "has waited" in output.read_text()), output.read_text())
                 self.assertRegex(output.read_text(), lines)
                 return found[0]["ranks"]
             finally:
+                if late:
+                    late.kill()
+                    late.communicate()
                 job.send_signal(signal.SIGTERM)
                 job.wait()
 
@@ -213,9 +223,21 @@ class Agreements(unittest.TestCase):
                    r"espalier: waiting for rank 1 of 3: rank 1 has not called rejoin\(\): computing for .* s\n")
 
     def test_newcomers(self):
-        self.check("newcomers", [("newcomers", [])], [r"suspect: 2 newcomers did not come: ranks 0, 1 and 2 wait in accept\(\), for ",
+        self.check("newcomers", [("newcomers", [])], [r"suspect: not all of 2 newcomers came: ranks 0, 1 and 2 wait in accept\(\), for ",
                                                       r"\n  1 .* waiting .* s in accept\(\) for 2 newcomers "],
-                   r"espalier: waiting for newcomers: all ranks have called accept\(\), and 0 of 2 newcomers came\n")
+                   r"espalier: waiting for newcomers: all ranks have called accept\(\), and [01] of 2 newcomers came\n",
+                   r"^espalier: waiting for the job at .*: all its ranks must call accept\(\), and enough newcomers come\n$")
+
+
+    def test_communicators_in_another_order(self):
+        calls = (r"rank 1 waits in call 1 of communicator 1 \(allreduce of 1 i32, sum\), and has not called call \d+ of communicator 0 "
+                 r"\(barrier\), in which ranks 0 and 2 wait\n")
+        self.check("order", [("diverged", [1])], [r"suspect: " + calls], r"has waited .*: (in the job, )?" + calls)
+
+    def test_part_names_its_ranks_in_the_job(self):
+        self.check("part", [("computing", [1])], [r"suspect: rank 1 is 1 call behind, computing for "],
+                   r"espalier: rank 0 of 3 \(rank 2 of the job\) has waited \d s, .* \(communicator 1, call 1\) to (receive from|send to) "
+                   r"rank \d \(rank \d of the job\) in step \d of \d: in the job, rank 1 is 1 call behind, computing for .* s\n")
 
 
 class OtherNamespace(unittest.TestCase):

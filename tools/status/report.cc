@@ -190,7 +190,11 @@ std::string text_of(const Report& report) {
     text += (&suspect == &report.diagnosis.suspects.front() ? "  suspect: " : "  also: ") +
             one_line(suspect.text) + "\n";
   }
-  if (report.diagnosis.suspects.empty()) text += "  no suspect: no rank has waited for 1 s\n";
+  if (report.diagnosis.suspects.empty()) {
+    text += std::string("  no suspect: ") + (report.diagnosis.cause.empty()
+                                                 ? "no rank has waited for 1 s\n"
+                                                 : "the records that are left name none\n");
+  }
   if (!report.diagnosis.cause.empty()) {
     text += "  cause: " + one_line(report.diagnosis.cause) + "\n";
   }

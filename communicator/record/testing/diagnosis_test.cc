@@ -198,6 +198,54 @@ TEST(Diagnosis, NamesTheCableInACircle) {
   expect_first(job, Suspicion::kCut, {0, 1}, "rank 1 waits in step 3 of 8 of call 13");
 }
 
+// The rank waits for `peer` in the first call of a communicator of its own with it.
+void let_wait_apart(JobView& job, std::uint32_t rank, std::uint32_t peer) {
+  CommunicatorView part{.id = 8, .number = 1, .size = 2, .begun = 0, .done = 0};
+  if (peer < rank) part.rank = 1;
+  auto& peers = job.ranks[peer].view.communicators;
+  peers.push_back(part);
+  peers.back().rank = 1 - part.rank;
+  part.begun = 1;
+  part.calls = {{.number = 1, .word = word_of(Collective::kAllreduce, 30)}};
+  part.wait = Wait{.call = 1,
+                   .call_since_ns = kNow - 3 * kSecond,
+                   .since_ns = kNow - 3 * kSecond,
+                   .noted_ns = kNow,
+                   .steps = 2,
+                   .peer = 1 - part.rank,
+                   .peer_in_job = peer,
+                   .is_for_peer = 1};
+  job.ranks[rank].view.communicators.push_back(part);
+}
+
+TEST(Diagnosis, NamesTheRankThatUsesCommunicatorsInAnotherOrder) {
+  JobView job = job_of(4);
+  let_wait(job, 0, 2, 1);
+  let_wait(job, 2, 1, 0);
+  let_wait(job, 3, 0, 2);
+  let_wait_apart(job, 1, 0);
+  const std::string text =
+      "rank 1 waits in call 1 of communicator 1 (allreduce of 30 f32, sum), and has not called "
+      "call 13 of communicator 0 (allreduce of 50 f32, sum), in which ranks 0, 2 and 3 wait";
+  expect_first(job, Suspicion::kDiverged, {1}, text);
+  EXPECT_EQ(diagnose(job).suspects.size(), 1u);
+  EXPECT_EQ(diagnose(job).divergence, text);
+  job.has_ended = true;
+  expect_first(job, Suspicion::kDiverged, {1}, text);
+  // If there are two ranks, each may be wrong.
+  job = job_of(2);
+  let_wait(job, 0, 1, 0);
+  let_wait_apart(job, 1, 0);
+  expect_first(job, Suspicion::kDiverged, {0, 1}, "and has not called call 1");
+  // Both have begun both calls: no message passes.
+  job = job_of(2);
+  let_wait(job, 0, 1, 0, 5);
+  let_wait_apart(job, 1, 0);
+  ++world_of(job, 1).begun;
+  job.ranks[0].view.communicators.back().begun = 1;
+  expect_first(job, Suspicion::kCut, {0, 1}, "both live");
+}
+
 TEST(Diagnosis, NamesTheCableToARankThatHasGoneOn) {
   JobView job = job_of(3);
   let_wait(job, 2, 0, 0);
@@ -218,6 +266,21 @@ TEST(Diagnosis, TakesTheReasonOfAFailure) {
   for (std::uint32_t rank = 0; rank < 3; ++rank) let_fail(job, rank, Status::kBadOperator, 1, 1);
   expect_first(job, Suspicion::kFailed, {1}, "bad operator");
   EXPECT_EQ(diagnose(job).cause, "allreduce failed: bad operator");
+}
+
+// A rank that was in no call knows only who found the failure.
+TEST(Diagnosis, AMismatchWithoutAReasonAccusesNoRank) {
+  JobView job = job_of(3);
+  job.ranks.erase(job.ranks.begin() + 1, job.ranks.end());
+  let_fail(job, 0, Status::kMismatch, 2, 0);
+  world_of(job, 0).failure->text[0] = 0;
+  EXPECT_TRUE(diagnose(job).suspects.empty());
+  EXPECT_EQ(diagnose(job).cause, "mismatch, noted first by rank 2");
+  job = job_of(3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) let_fail(job, rank, Status::kMismatch, 2, 0);
+  world_of(job, 0).failure->text[0] = 0;  // the first one
+  expect_first(job, Suspicion::kDiverged, {0, 2}, "allreduce failed: mismatch");
+  EXPECT_EQ(diagnose(job).cause, "allreduce failed: mismatch");
 }
 
 TEST(Diagnosis, ADeadLinkBetweenLivingRanksIsACable) {
@@ -349,7 +412,7 @@ TEST(Diagnosis, NamesWhomAcceptAndRejoinAwait) {
   JobView job = job_of(3);
   for (const std::uint32_t rank : {0, 1, 2}) let_agree(job, rank, AgreementKind::kAccept, 2);
   expect_first(job, Suspicion::kNewcomers, {},
-               "2 newcomers did not come: ranks 0, 1 and 2 wait in accept(), for 12 s");
+               "not all of 2 newcomers came: ranks 0, 1 and 2 wait in accept(), for 12 s");
   EXPECT_EQ(awaited_text(job, job.ranks[0]), "2 newcomers");
   job.ranks.pop_back();
   expect_first(job, Suspicion::kNoRecord, {2}, "rank 2 has no record: ended, or on a host");
