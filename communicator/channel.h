@@ -261,10 +261,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // What ends the communicator on this rank: the exception of its operator, or that it has no
   // memory.
   FailureNote::Text reason_ = {};
-  FailureNote note_;               // of a mismatch, or of a reason
-  CallComparison comparison_;      // of a mismatch
-  bool has_ended_ = false;         // by a failure: all ranks know the cause
-  std::uint64_t failed_word_ = 0;  // of the call in which it failed, or of the first one after it
+  FailureNote note_;                     // of a mismatch, or of a reason
+  CallComparison comparison_;            // of a mismatch
+  bool has_ended_ = false;               // by a failure: all ranks know the cause
+  std::uint64_t failed_word_ = 0;        // of the failed call
   std::uint64_t without_memory_ns_ = 0;  // when this rank had none at first; 0: it had
   EarlyEnd early_end_;
   bool has_declined_ = false;              // decline_accept()

@@ -94,7 +94,7 @@ struct Wait {
 };
 
 struct Failure {
-  std::uint64_t call = 0;  // the one in progress, or the first one after it; 0: neither
+  std::uint64_t call = 0;  // the failed call: in progress then, or begun afterwards; 0: none
   std::uint64_t at_ns = 0, at_wall = 0;
   std::uint32_t status = 0;              // espalier::Status; 0: no failure
   std::uint32_t detector = 0, peer = 0;  // ranks in the communicator

@@ -202,7 +202,7 @@ TEST_F(RecordTest, IsRemovedAtTheEndUnlessARankFailed) {
   EXPECT_STREQ(view.communicators.front().failure->text, "a failure");
 }
 
-// A failure between two calls: the next one is the one that failed, and only that one.
+// A failure between two calls is that of the next call, and of no later call.
 TEST_F(RecordTest, NotesTheFirstCallAfterAFailure) {
   const auto writer = make();
   Recorder recorder;
