@@ -97,7 +97,7 @@ def refusals(program):
     """Bad input: one line, status 2, nothing left behind."""
     cases = [
         ({"RANK": "1"}, "the environment has no WORLD_SIZE"),
-        ({"RANK": "4", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}, "RANK='4'; expected a number"),
+        ({"RANK": "4", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}, "RANK='4'; expected a whole number"),
         ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}, "no server of the job"),
         ({"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "ESPALIER_SERVER": "me"},
          "ESPALIER_SERVER='me'; expected launcher, or no such variable"),

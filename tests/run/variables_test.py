@@ -61,7 +61,7 @@ def check_value(name, kind, expected, value, joined, espalier):
     done = subprocess.run([joined, "2000"], env=context(name, value), capture_output=True, text=True)
     check_line("joined", name, value, done)
     if kind in ("kNumber", "kText"):
-        line = f"{name}='{quoted(value)}'; expected {expected or 'a number from '}"
+        line = f"{name}='{quoted(value)}'; expected {expected or 'a whole number from '}"
         if done.returncode != 2 or line not in done.stderr:
             sys.exit(f"{name}={value!r}: status {done.returncode}, expected 2 and {line}:\n{done.stderr}")
     elif done.returncode != 0:
