@@ -35,7 +35,6 @@ class CableReader {
 
   [[nodiscard]] Result<std::vector<Cable>, ParseError> read() {
     std::vector<Cable> cables;
-    for (int i = 0; i < file_.link_size() && !error_; ++i) read_link(i, cables);
     if (file_.cable_size() != 0) read_hosts();
     for (int i = 0; i < file_.cable_size() && !error_; ++i) cables.push_back(read_cable(i));
     if (error_) return fail(*error_);
@@ -54,11 +53,6 @@ class CableReader {
   void read_hosts();
   [[nodiscard]] Cable read_cable(int index);
   [[nodiscard]] Cable::End read_end(const TopologyFile::Cable::End& end, SourcePosition source);
-  // The cables inside of a link's entry, whose nodes are its ends.
-  void read_link(int index, std::vector<Cable>& cables);
-  // Takes the end of a cable. `host`: for messages.
-  [[nodiscard]] Cable::End take_end(std::uint32_t node, const std::string& host,
-                                    const std::string& interface, SourcePosition source);
   void check_mtu(std::uint32_t mtu, SourcePosition source);
 
   const TopologyFile& file_;
@@ -96,18 +90,15 @@ Cable::End CableReader::read_end(const TopologyFile::Cable::End& end, SourcePosi
     refuse(source, "cable: " + what + "; expected one that a node { ... host: \"...\" } names");
     return {};
   }
-  return take_end(host->second, "host " + end.host(), end.interface(), source);
-}
-
-Cable::End CableReader::take_end(std::uint32_t node, const std::string& host,
-                                 const std::string& interface, SourcePosition source) {
+  const std::uint32_t node = host->second;
+  const std::string& interface = end.interface();
   if (!is_interface_name(interface)) {
-    refuse(source, "cable: '" + interface + "' at " + host +
+    refuse(source, "cable: '" + interface + "' at host " + end.host() +
                        " is not the name of an interface; expected 1 to 15 printable characters "
                        "without '/', ':', ',' and quotes");
   }
   if (!taken_.insert({node, interface}).second) {
-    refuse(source, "cable: interface " + interface + " of " + host +
+    refuse(source, "cable: interface " + interface + " of host " + end.host() +
                        " is the end of two cables; expected one cable per interface");
   }
   return {node, interface};
@@ -117,23 +108,6 @@ void CableReader::check_mtu(std::uint32_t mtu, SourcePosition source) {
   if (mtu >= kMinMtu && mtu <= kMaxMtu) return;
   refuse(source, "cable: mtu is " + std::to_string(mtu) + "; expected " + std::to_string(kMinMtu) +
                      " to " + std::to_string(kMaxMtu) + " bytes");
-}
-
-// Entries without interfaces only say what a reader may want to know.
-void CableReader::read_link(int index, std::vector<Cable>& cables) {
-  const TopologyFile::Link& link = file_.link(index);
-  const SourcePosition source = source_of("link", index);
-  for (const TopologyFile::Link::Cable& entry : link.cable()) {
-    if (entry.from().empty() && entry.to().empty()) continue;
-    Cable cable;
-    const auto node = [](std::uint32_t number) { return "node " + std::to_string(number); };
-    cable.ends[0] = take_end(link.from(), node(link.from()), entry.from(), source);
-    cable.ends[1] = take_end(link.to(), node(link.to()), entry.to(), source);
-    if (entry.mtu() != 0) check_mtu(entry.mtu(), source);
-    cable.rate_mbits = entry.rate_mbits();
-    cable.mtu = entry.mtu();
-    cables.push_back(std::move(cable));
-  }
 }
 
 Cable CableReader::read_cable(int index) {

@@ -53,31 +53,6 @@ TEST(Cables, AreLinksAndLanes) {
   EXPECT_EQ(topology->capacity(2, 1), 1u);
 }
 
-// The form that `espalier cables` writes: the link says which nodes, and how many lanes.
-TEST(Cables, MayBePartsOfALink) {
-  const std::string text =
-      "name:'t' ranks:2 link{from:1 to:0 capacity:3 cable{from:'x' to:'y' rate_mbits:200 mtu:9000 "
-      "round_trip_ns:5} cable{from:'z' to:'x' rate_mbits:100} cable{rate_mbits:7}}";
-  const auto read = read_custom(text);
-  ASSERT_TRUE(read) << read.error().what;
-  ASSERT_EQ(read->cables.size(), 2u) << "the third has no interfaces";
-  EXPECT_EQ(read->cables[0].ends[0].node, 1u);
-  EXPECT_EQ(read->cables[0].ends[0].interface, "x");
-  EXPECT_EQ(read->cables[0].ends[1].interface, "y");
-  EXPECT_EQ(read->cables[0].mtu, 9000u);
-  EXPECT_EQ(read->cables[1].rate_mbits, 100u);
-  const auto topology = must_parse("custom:" + text);
-  EXPECT_EQ(topology->capacity(0, 1), 3u);
-  EXPECT_EQ(topology->digest(),
-            must_parse("custom:name:'t' ranks:2 link{from:0 to:1 capacity:3}")->digest());
-  const std::string link = "name:'t' ranks:2 link{from:0 to:1 ";
-  EXPECT_EQ(cable_error(link + "cable{from:'x'}}").find("cable: '' at node 1 is not the name"), 0u);
-  EXPECT_EQ(cable_error(link + "cable{from:'x' to:'x'} cable{from:'x' to:'y'}}")
-                .find("cable: interface x of node 0 is the end of two cables; expected one"),
-            0u);
-  EXPECT_EQ(cable_error(link + "cable{from:'x' to:'x' mtu:9}}").find("cable: mtu is 9; exp"), 0u);
-}
-
 // Interfaces, rates and hosts may change without another schedule; links may not.
 TEST(Cables, AreOutsideTheDigest) {
   const auto digest = [](const std::string& text) {

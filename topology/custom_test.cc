@@ -94,14 +94,6 @@ TEST(Custom, LinksOfOneWay) {
   EXPECT_EQ(draw_svg(*must_parse("custom:" + kRing)).find("class=\"way\""), std::string::npos);
 }
 
-TEST(Custom, CablesAreNotPartOfTheTopology) {
-  std::string with_cables = kRing;
-  with_cables.replace(with_cables.find("to:1}"), 5,
-                      "to:1 cable{from:\"eth0\" to:\"eth1\" rate_mbits:10 mtu:9000 "
-                      "round_trip_ns:5} cable{}}");
-  EXPECT_EQ(must_parse("custom:" + with_cables)->spec(), must_parse("custom:" + kRing)->spec());
-}
-
 // next_hop applies to all messages that pass; route only to its two ends.
 TEST(Custom, PrecedenceOfOverrides) {
   const std::string square =

@@ -142,7 +142,7 @@ class Discovery(unittest.TestCase):
         path.write_text("box1 Ethernet1/1 box2 eth0\n", encoding="ascii")
         done = subprocess.run([ESPALIER, "cables", "--file", path, "--topology", self.folder / "out"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"^espalier: no topology was written: cable: 'Ethernet1/1' at node 0 is not the name of an interface; expected .*\n$")
+        self.assertRegex(done.stderr, r"^espalier: no topology was written: cable: 'Ethernet1/1' at host box1 is not the name of an interface; expected .*\n$")
         self.assertFalse((self.folder / "out").exists())
 
     def test_without_an_interface_nothing_is_searched(self):

@@ -33,9 +33,13 @@ TEST(CableFiles, LinesAreCables) {
       "# Written by 'espalier cables'.\nname: \"cables\"\nranks: 3\n"
       "node { node: 0 name: \"box1\" }\nnode { node: 1 name: \"box2\" }\n"
       "node { node: 2 name: \"box10\" }\n"
-      "link { from: 0 to: 1 cable { from: \"x\" to: \"y\" rate_mbits: 10000 } }\n"
-      "link { from: 0 to: 2 cable { from: \"a\" to: \"c\" rate_mbits: 10000 } }\n"
-      "link { from: 1 to: 2 capacity: 4 cable { from: \"a\" to: \"b\" rate_mbits: 40000 } }\n");
+      "cable { end { host: \"box1\" interface: \"a\" } end { host: \"box10\" interface: \"c\" } "
+      "rate_mbits: 10000 }\n"
+      "cable { end { host: \"box1\" interface: \"x\" } end { host: \"box2\" interface: \"y\" } "
+      "rate_mbits: 10000 }\n"
+      "cable { end { host: \"box2\" interface: \"a\" } end { host: \"box10\" interface: \"b\" } "
+      "rate_mbits: 40000 }\n"
+      "link { from: 1 to: 2 capacity: 4 }\n");
   EXPECT_TRUE(topology::parse("custom:" + topology_of(graph)));
   EXPECT_EQ(cables_in(or_throw(read_lines({"f", "a 1 b 1\na 2 b 2\nc 1 d 1\ne 1 e 2\nc 1 e 3"}))),
             "a 1-b 1 a 2-b 2 switch loop lanes islands ");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "tools/common/table.h"
 
 namespace espalier::cables {
 namespace {
@@ -43,22 +44,6 @@ std::string round_trip_text(std::uint64_t ns) {
 }
 
 using Row = std::array<std::string, 7>;
-
-std::string table_of(const std::vector<Row>& rows) {
-  std::array<std::size_t, std::tuple_size_v<Row>> width{};
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i] + std::string(width[i] - row[i].size() + 2, ' ');
-    }
-    text += "  " + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
 
 const char* state_name(PortState state) {
   static constexpr const char* kNames[kPortStates] = {"ready", "beginning", "no carrier", "no IPv6",
@@ -103,7 +88,7 @@ std::string text_of(const Graph& graph) {
                     rate_text(rate_of(graph, cable)), mtu == 0 ? "unknown" : std::to_string(mtu),
                     round_trip_text(cable.round_trip_ns)});
   }
-  if (!graph.cables.empty()) text += table_of(rows);
+  if (!graph.cables.empty()) text += tools::table_text(rows);
   for (const Finding& finding : graph.findings) {
     text += std::string("  ") + (finding.is_fault() ? "fault: " : "note: ") + finding.text + "\n";
   }
@@ -161,27 +146,33 @@ std::string topology_of(const Graph& graph) {
   std::string text = "# Written by 'espalier cables'.\nname: \"cables\"\nranks: " +
                      std::to_string(graph.hosts.size()) + "\n";
   for (std::size_t host = 0; host < graph.hosts.size(); ++host) {
-    text += "node { node: " + std::to_string(host) + " name: \"" +
-            graph.hosts[host].name.substr(0, kMaxNameBytes) + "\" }\n";
+    text +=
+        "node { node: " + std::to_string(host) + " name: \"" + graph.hosts[host].name + "\" }\n";
   }
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::uint32_t, std::string>> links;
+  struct Lanes {
+    std::uint32_t cables = 0, all = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Lanes> links;
   for (const Cable& cable : graph.cables) {
-    auto& [capacity, entries] = links[{cable.a.host, cable.b.host}];
-    capacity += is_known ? std::min(rate_of(graph, cable) / slowest, kMaxLanes) : 1;
-    entries += " cable { from: \"" + graph.port(cable.a).name + "\" to: \"" +
-               graph.port(cable.b).name + "\"";
-    const auto add = [&entries](const char* name, std::uint64_t number) {
-      if (number != 0) entries += std::string(" ") + name + ": " + std::to_string(number);
+    Lanes& lanes = links[{cable.a.host, cable.b.host}];
+    ++lanes.cables;
+    lanes.all += is_known ? std::min(rate_of(graph, cable) / slowest, kMaxLanes) : 1;
+    text += "cable {";
+    for (const End end : {cable.a, cable.b}) {
+      text += " end { host: \"" + graph.hosts[end.host].name + "\" interface: \"" +
+              graph.port(end).name + "\" }";
+    }
+    const auto add = [&text](const char* name, std::uint64_t number) {
+      if (number != 0) text += std::string(" ") + name + ": " + std::to_string(number);
     };
     add("rate_mbits", rate_of(graph, cable));
     add("mtu", mtu_of(graph, cable));
-    add("round_trip_ns", cable.round_trip_ns);
-    entries += " }";
+    text += " }\n";
   }
-  for (const auto& [ends, link] : links) {
-    text += "link { from: " + std::to_string(ends.first) + " to: " + std::to_string(ends.second);
-    if (link.first != 1) text += " capacity: " + std::to_string(link.first);
-    text += link.second + " }\n";
+  for (const auto& [ends, lanes] : links) {
+    if (lanes.all == lanes.cables) continue;  // as many lanes as cables
+    text += "link { from: " + std::to_string(ends.first) + " to: " + std::to_string(ends.second) +
+            " capacity: " + std::to_string(lanes.all) + " }\n";
   }
   return text;
 }

@@ -9,6 +9,7 @@
 #include "base/one_line.h"
 #include "communicator/record/agreements.h"
 #include "espalier/base/status.h"
+#include "tools/common/table.h"
 
 namespace espalier::status {
 namespace {
@@ -86,22 +87,6 @@ Row row_of(const JobView& job, const RankView& rank) {
              (of->wait->steps == 0 ? "" : " of " + std::to_string(of->wait->steps));
   }
   return row;
-}
-
-std::string table(const std::vector<Row>& rows) {
-  std::array<std::size_t, std::tuple_size_v<Row>> width{};
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i] + std::string(width[i] - row[i].size() + 2, ' ');
-    }
-    text += "  " + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
 }
 
 std::string links_text(const JobView& job) {
@@ -201,7 +186,7 @@ std::string text_of(const Report& report) {
   std::vector<Row> rows = {
       {"rank", "host", "process", "state", "communicator/call", "collective", "algorithm", "step"}};
   for (const RankView& rank : report.job.ranks) rows.push_back(row_of(report.job, rank));
-  return text + table(rows) + links_text(report.job);
+  return text + tools::table_text(rows) + links_text(report.job);
 }
 
 std::string ended_text(const Report& report) {
