@@ -1,18 +1,15 @@
 #include "firmware/node/lane_addresses.h"
 
-#include <ifaddrs.h>
 #include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include "base/clock.h"
-#include "base/network/address.h"
+#include "base/network/interfaces.h"
+#include "base/network/links.h"
 #include "base/one_line.h"
 #include "base/try.h"
 
@@ -21,84 +18,50 @@ namespace {
 
 constexpr long kPauseNs = 20'000'000;
 
-// Asks the system about one interface.
-class InterfaceState {
- public:
-  explicit InterfaceState(const std::string& name)
-      : name_(name), socket_(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
-  ~InterfaceState() {
-    if (socket_ >= 0) close(socket_);
+// Returns the interface. Errors: there is none, it is down, it has another MTU.
+Result<network::Link> find(const Link::Interface& wanted) {
+  const std::string who = "interface " + one_line(wanted.name);
+  const std::vector<network::Link> links = network::links_up();
+  const auto link = std::find_if(links.begin(), links.end(), [&wanted](const network::Link& each) {
+    return each.name == wanted.name;
+  });
+  if (link == links.end()) {
+    if (if_nametoindex(wanted.name.c_str()) == 0) {
+      return fail(who + " does not exist on this host; expected the cable's interface here");
+    }
+    return fail(who + " is down; expected it up (ip link set " + one_line(wanted.name) + " up)");
   }
-  InterfaceState(const InterfaceState&) = delete;
-  InterfaceState& operator=(const InterfaceState&) = delete;
-
-  // Errors: there is no such interface, it is down, it has another MTU.
-  [[nodiscard]] Result<void> check(std::uint32_t mtu);
-  [[nodiscard]] bool has_carrier() const { return (flags_ & IFF_RUNNING) != 0; }
-  // Returns the link-local address that a socket can bind; nothing: there is none, or not yet.
-  [[nodiscard]] std::optional<std::string> address() const;
-
- private:
-  [[nodiscard]] bool ask(unsigned long what, ifreq& request) const {
-    request = {};
-    if (name_.size() >= sizeof request.ifr_name) return false;
-    std::memcpy(request.ifr_name, name_.data(), name_.size());
-    return ioctl(socket_, what, &request) == 0;
+  if (wanted.mtu != 0 && link->mtu != wanted.mtu) {
+    return fail(who + " has an MTU of " + std::to_string(link->mtu) + " bytes; expected " +
+                std::to_string(wanted.mtu) + ", as the cables' file says");
   }
-
-  std::string name_;
-  int socket_;
-  int flags_ = 0;
-};
-
-Result<void> InterfaceState::check(std::uint32_t mtu) {
-  const std::string who = "interface " + one_line(name_);
-  if (socket_ < 0) {
-    return fail(who + ": this host has no IPv6 (" + std::strerror(errno) +
-                "), and cables are used by link-local IPv6 addresses; expected IPv6");
+  if (link->link_local == network::LinkLocal::kOff) {
+    return fail(who +
+                " has no IPv6, and cables are used by link-local IPv6 addresses; expected IPv6");
   }
-  ifreq request;
-  if (!ask(SIOCGIFFLAGS, request)) {
-    return fail(who + " does not exist on this host; expected the cable's interface here");
-  }
-  flags_ = request.ifr_flags;
-  if ((flags_ & IFF_UP) == 0) {
-    return fail(who + " is down; expected it up (ip link set " + one_line(name_) + " up)");
-  }
-  if (mtu == 0 || !ask(SIOCGIFMTU, request)) return {};
-  if (static_cast<std::uint32_t>(request.ifr_mtu) == mtu) return {};
-  return fail(who + " has an MTU of " + std::to_string(request.ifr_mtu) + " bytes; expected " +
-              std::to_string(mtu) + ", as the cables' file says");
+  return *link;
 }
 
-std::optional<std::string> InterfaceState::address() const {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return std::nullopt;
-  std::optional<std::string> found;
-  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
-    const auto address = network::Address::from_socket(one->ifa_addr);
-    if (name_ != one->ifa_name || !address || !address->needs_scope()) continue;
-    // The system refuses an address that another host may have until it has asked for it.
-    sockaddr_storage name;
-    const socklen_t size = address->with_port(0).to_socket(name);
-    const int probe = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (probe >= 0 && bind(probe, reinterpret_cast<const sockaddr*>(&name), size) == 0) {
-      found = address->host();
+// Returns the link-local address that a socket can bind; nothing: there is none, or not yet.
+std::optional<std::string> usable_address(const std::string& name) {
+  for (const network::Interface& each : network::running_interfaces()) {
+    if (each.name != name) continue;
+    for (const network::InterfaceAddress& own : each.addresses) {
+      const bool is_usable = own.address.needs_scope() &&
+                             network::await_address(own.address, std::chrono::steady_clock::now());
+      if (is_usable) return own.address.host();
     }
-    if (probe >= 0) close(probe);
   }
-  freeifaddrs(all);
-  return found;
+  return std::nullopt;
 }
 
 Result<std::string> address_of(const Link::Interface& interface, std::uint64_t until_ns) {
   while (true) {
-    InterfaceState state(interface.name);
-    ESPALIER_TRY(state.check(interface.mtu));
-    if (auto address = state.address()) return *std::move(address);
+    ESPALIER_TRY_TO(const auto link, find(interface));
+    if (auto address = usable_address(interface.name)) return *std::move(address);
     if (monotonic_ns() >= until_ns) {
       const std::string who = "interface " + one_line(interface.name);
-      if (!state.has_carrier()) {
+      if (!link.has_carrier) {
         return fail(who + " has no carrier; expected a cable to a host whose interface is up");
       }
       return fail(who + " has no link-local IPv6 address that can be used; expected fe80::...");
