@@ -1,7 +1,6 @@
 // A channel's part of the record.
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/clock.h"

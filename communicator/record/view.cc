@@ -69,7 +69,11 @@ bool make_whole(const Record& before, const Record& after, Copy& middle) {
     const auto offset = static_cast<const char*>(part) - middle.bytes.data();
     std::memset(bytes + offset, 0, size);
   };
-  if (!all) clear(&middle.record().process, sizeof(Process));
+  // A process that is killed during a change leaves it half done: each field is the old or the new
+  // one, or a text of both.
+  if (of(before.sequence) != of(after.sequence)) {
+    clear(&middle.record().process, sizeof(Process));
+  }
   for (std::uint32_t i = 0; i < kCommunicators; ++i) {
     const Part& part = middle.record().communicators[i];
     const Part& later = after.communicators[i];

@@ -138,15 +138,16 @@ class Case:
         first = job["suspects"][0]
         if (first["ranks"], first["kind"]) == (self.victims, self.kind):
             return ""
-        if self.only_records and self.is_undecided(job) and self.is_tied(job, first["ranks"]):
+        if self.is_undecided(job) and self.is_tied(job, first["ranks"]):
             return ""
         return f"{first['kind']} {first['ranks']}: {first['text']}"
 
     @staticmethod
     def is_tied(job, named):
-        """Whether no third rank began the call of these two: the mismatch ended the job before."""
-        begun = {rank["rank"]: max((part["calls_begun"] for part in rank["communicators"] if part["number"] == 0), default=0) for rank in job["ranks"]}
-        return len(named) == 2 and all(begun[rank] < min(begun[each] for each in named) for rank in begun if rank not in named)
+        """Whether no third rank began the call of these two: the mismatch ended the communicator on all others before."""
+        parts = {rank["rank"]: next((part for part in rank["communicators"] if part["number"] == 0), {}) for rank in job["ranks"]}
+        call = min(parts[each].get("calls_begun", 0) for each in named)
+        return len(named) == 2 and all("failure" in part and part["calls_begun"] < call for rank, part in parts.items() if rank not in named)
 
     def is_undecided(self, job):
         """Whether as many ranks are in the one call as in the other: the next that comes decides."""

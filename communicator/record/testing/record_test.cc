@@ -106,6 +106,20 @@ TEST_F(RecordTest, SaysWhatTheCallsSay) {
   recorder.close();
 }
 
+// Its sequence number stays odd; the other records of the job would be refused with it.
+TEST_F(RecordTest, AProcessThatWasKilledDuringAChangeLeavesItsRecord) {
+  const auto writer = make();
+  const int file = open(paths().front().c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  const std::uint64_t odd = 7;
+  EXPECT_EQ(pwrite(file, &odd, sizeof odd, offsetof(Record, sequence)),
+            static_cast<ssize_t>(sizeof odd));
+  close(file);
+  const View view = or_throw(read_view(paths().front()));
+  EXPECT_EQ(view.process.pid, static_cast<std::uint32_t>(getpid()));
+  EXPECT_EQ(view.process.state, ProcessState::kJoining);
+}
+
 TEST_F(RecordTest, AReaderNeverSeesHalfAChange) {
   const auto writer = make();
   Recorder recorder;
