@@ -207,23 +207,29 @@ TEST_F(Chain, AwaitsARankThatComputes) {
       });
 }
 
-// Each of two ranks waits for the other on another communicator: no program runs.
+// Each of two ranks waits for the other on another communicator: no program runs. The rank that
+// finds it first goes on to leave; the other one may hear of that before it looks.
 TEST(Communicator, RanksThatAwaitEachOtherAreStalled) {
   for (const char* provider : {"mem", "tcp"}) {
+    std::atomic<int> stalled = 0;
     on_all(
         2,
-        [](Communicator& world) {
+        [&](Communicator& world) {
           auto first = or_throw(world.split(0)), second = or_throw(world.split(0));
           Communicator& own = world.rank() == 0 ? *first : *second;
           EXPECT_FALSE(own.barrier());
-          EXPECT_EQ(own.cause().status, Status::kStalled);
-          EXPECT_EQ(message_of(own.leave()).find("the communicator failed before: stalled"), 0u);
+          const Status status = own.cause().status;
+          if (status == Status::kStalled) ++stalled;
+          const std::string left = message_of(own.leave());
+          const bool is_known = status == Status::kStalled || status == Status::kMismatch;
+          EXPECT_TRUE(is_known && left.starts_with("the communicator failed before: ")) << left;
           EXPECT_EQ(own.size(), 0u);
         },
         [&](JoinOptions& options, std::uint32_t) {
           options.provider = provider;
           options.deadline = std::chrono::seconds(2);
         });
+    EXPECT_GE(stalled, 1) << provider;
   }
 }
 
