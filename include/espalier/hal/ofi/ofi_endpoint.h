@@ -76,8 +76,19 @@ struct FixedConfig : Config {
   bool separate_domains = false;
 };
 
-// The parameters of AddedLinks::open(). The fabric routes.
+// The parameters of AddedLinks::open(). The fabric routes, unless there are cables.
 struct AddedConfig : Config {
+  // A cable from this node to another one.
+  struct Cable {
+    std::uint32_t number = 0;   // of the cable: both ends give the same
+    std::uint32_t node = 0;     // at the other end
+    std::string local_address;  // "fe80::7%eth0": the IP that this end binds
+    std::uint32_t lanes = 1;    // in proportion to the cable's rate
+  };
+  // Links leave by these cables only, and lead to the nodes at their other ends; several cables to
+  // one node are lanes of one link. With "mem+NAME", other nodes are on this host, and share memory.
+  // Instead of local_address. Empty: one endpoint reaches all nodes.
+  std::vector<Cable> cables;
   std::uint32_t max_links = 0;  // of the endpoint: from 1 to kMaxLinks, which is 128
   // For "mem+NAME": processes with the same text share memory. Empty: as the kernel says, which
   // makes each container a host of its own. Other providers refuse it.
