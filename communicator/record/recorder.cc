@@ -17,6 +17,7 @@ void Recorder::open(std::shared_ptr<Writer> writer, std::uint32_t rank,
   if (writer == nullptr || ranks.size() < 2) return;
   writer_ = std::move(writer);
   ranks_ = std::move(ranks);
+  generation_ = generation;
   Part* const part = writer_->add(rank, ranks_, generation);
   if (part == nullptr) return;
   part_ = part;
@@ -32,6 +33,7 @@ void Recorder::close() {
     part_->details.has_left = 1;
     if (part_->details.failure.status == 0) part_->details.id = 0;
   }
+  if (writer_ != nullptr) writer_->remove(generation_);
   part_ = &kNowhere;
   writer_ = nullptr;  // a plan may keep its channel after the job's end
 }

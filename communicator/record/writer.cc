@@ -362,13 +362,16 @@ void Writer::beat(std::uint64_t now_ns) {
 }
 
 // All members make the communicators of one group in the same order; each generation counts anew,
-// because newcomers have seen none before.
+// because newcomers have seen none before. A communicator is made from one of its generation that
+// is open, or begins a generation: the counts of one that has no open communicator end.
 Part* Writer::add(std::uint32_t rank, const std::vector<std::uint32_t>& ranks,
                   std::uint32_t generation) {
   std::uint64_t group = digest_u64(digest_u64(kDigestSeed, generation), ranks.size());
   for (const std::uint32_t each : ranks) group = digest_u64(group, each);
   const std::lock_guard lock(mutex_);
-  const std::uint64_t id = std::max<std::uint64_t>(1, digest_u64(group, ++groups_[group]));
+  Generation& own = generations_[generation];
+  const std::uint64_t id = std::max<std::uint64_t>(1, digest_u64(group, ++own.groups[group]));
+  ++own.open;
   Part* found = nullptr;
   for (Part& part : record_->communicators) {
     const bool is_free = part.details.id == 0;
@@ -395,6 +398,17 @@ Part* Writer::add(std::uint32_t rank, const std::vector<std::uint32_t>& ranks,
   found->details.rank = rank;
   found->details.size = static_cast<std::uint32_t>(ranks.size());
   return found;
+}
+
+void Writer::remove(std::uint32_t generation) {
+  const std::lock_guard lock(mutex_);
+  const auto found = generations_.find(generation);
+  if (found != generations_.end() && --found->second.open == 0) generations_.erase(found);
+}
+
+std::size_t Writer::generations() const {
+  const std::lock_guard lock(mutex_);
+  return generations_.size();
 }
 
 // Requires mutex_. Returns other_peers if there is no row for the rank, and no room for one.

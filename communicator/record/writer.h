@@ -84,6 +84,8 @@ class Writer {
   }
   [[nodiscard]] std::string job() const;
   [[nodiscard]] std::uint32_t rank() const;
+  // How many agreements on the processes of the job have communicators that have not ended.
+  [[nodiscard]] std::size_t generations() const;
 
  private:
   friend class Recorder;
@@ -104,6 +106,8 @@ class Writer {
   void fail();
   [[nodiscard]] Part* add(std::uint32_t rank, const std::vector<std::uint32_t>& ranks,
                           std::uint32_t generation);
+  // The communicator that add() counted has ended.
+  void remove(std::uint32_t generation);
   void add_bytes(std::uint32_t rank, std::uint64_t sent, std::uint64_t received);
   [[nodiscard]] Peer& row_of(std::uint32_t rank);
 
@@ -116,7 +120,12 @@ class Writer {
   bool is_kept_ = false;
   int file_ = -1;  // holds the lock
   std::map<std::uint32_t, Neighbour> neighbours_;
-  std::map<std::uint64_t, std::uint64_t> groups_;  // communicators made, by their ranks
+  // The communicators of one agreement on the processes of the job.
+  struct Generation {
+    std::uint32_t open = 0;                         // that have not ended here
+    std::map<std::uint64_t, std::uint64_t> groups;  // made, by their ranks
+  };
+  std::map<std::uint32_t, Generation> generations_;  // with open communicators
   std::uint32_t generation_ = process_generation();
 };
 
@@ -208,6 +217,7 @@ class Recorder {
   Part* part_ = &kNowhere;
   std::uint64_t id_ = 0;
   std::uint32_t number_ = 0;
+  std::uint32_t generation_ = 0;
   std::vector<std::uint32_t> ranks_;
   std::vector<std::shared_ptr<Traffic>> traffic_;
   std::uint64_t seen_begun_ = 0, seen_done_ = 0;  // of beat()

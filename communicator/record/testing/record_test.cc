@@ -176,6 +176,25 @@ TEST_F(RecordTest, EachGenerationCountsItsCommunicatorsAnew) {
   for (Recorder* each : {&old, &whole, &same}) each->close();
 }
 
+// A process that sees its job shrink and grow again and again needs no more memory each time.
+TEST_F(RecordTest, ForgetsGenerationsThatHaveEnded) {
+  const auto writer = make();
+  Recorder last;
+  last.open(writer, 0, {0, 1}, 0);
+  for (std::uint32_t generation = 1; generation < 100; ++generation) {
+    Recorder next, part;
+    next.open(writer, 0, {0, 1, 2}, generation);
+    part.open(writer, 0, {0, 2}, generation);
+    EXPECT_EQ(writer->generations(), 2u);
+    last.close();
+    part.close();
+    EXPECT_EQ(writer->generations(), 1u);
+    last = next;
+  }
+  last.close();
+  EXPECT_EQ(writer->generations(), 0u);
+}
+
 TEST_F(RecordTest, ManyCommunicatorsFindRoomInTurn) {
   const auto writer = make();
   for (std::uint32_t i = 0; i < 3 * kCommunicators; ++i) {

@@ -201,6 +201,7 @@ void Domain::close_port(std::uint32_t port) {
   closed.endpoint = nullptr;
   closed.addresses = nullptr;
   closed.source.clear();
+  closed.peers.clear();
 }
 
 // In all socket addresses of IP, the number follows two bytes, most significant byte first.
@@ -406,12 +407,31 @@ void Domain::close() {
 espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
   std::string name = converted(address);
   ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
-  set_scope(name.data(), name.size(), scope_of(target.port));
+  Port& port = ports_[target.port];
+  // libfabric's tcp keeps what an address has been inserted for twice.
+  Peer& peer = port.peers[address];
+  if (peer.uses == 0) {
+    set_scope(name.data(), name.size(), scope_of(target.port));
+    const LibfabricCall mark;
+    const int inserted = fi_av_insert(port.addresses, name.data(), 1, &peer.number, 0, nullptr);
+    if (inserted != 1) {
+      port.peers.erase(address);
+      return fail(reason("fi_av_insert", inserted));
+    }
+  }
+  ++peer.uses;
+  target.peer = peer.number;
+  return {};
+}
+
+void Domain::remove(const std::string& address, Target target) {
+  ESPALIER_ASSERT(target.port < ports_.size() && ports_[target.port].addresses != nullptr);
+  Port& port = ports_[target.port];
+  const auto found = port.peers.find(address);
+  if (found == port.peers.end() || --found->second.uses != 0) return;
   const LibfabricCall mark;
-  const int inserted =
-      fi_av_insert(ports_[target.port].addresses, name.data(), 1, &target.peer, 0, nullptr);
-  if (inserted == 1) return {};
-  return fail(reason("fi_av_insert", inserted));
+  (void)fi_av_remove(port.addresses, &found->second.number, 1, 0);
+  port.peers.erase(found);
 }
 
 bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -79,8 +80,13 @@ class Domain {
   // in libfabric.
   [[nodiscard]] bool insert_socket(const std::string& address, std::uint32_t number,
                                    Target& target);
-  // Makes the peer with this address known to the port target.port, and sets target.peer.
+  // Makes the peer with this address known to the port target.port, and sets target.peer. Counts the
+  // calls; the last remove() of a peer makes libfabric forget it.
+  // Nothing may be written to it afterwards, and nothing to it may be pending.
   [[nodiscard]] espalier::Result<void> insert(const std::string& address, Target& target);
+  void remove(const std::string& address, Target target);
+  // How many peers the port knows.
+  [[nodiscard]] std::size_t peers(std::uint32_t port) const { return ports_[port].peers.size(); }
 
   // Registers memory for writes by peers, at all devices; false if the provider refuses.
   [[nodiscard]] bool register_memory(void* bytes, std::uint64_t size, Registration& out);
@@ -141,12 +147,17 @@ class Domain {
     fid_cq* queue = nullptr;  // the completions of its ports
     int wake = -1;  // readable when the device has something to progress; -1: not available
   };
+  struct Peer {
+    fi_addr_t number = 0;
+    std::uint32_t uses = 0;
+  };
   struct Port {
     fid_av* addresses = nullptr;
     fid_ep* endpoint = nullptr;
     std::string name;
     std::uint32_t device = 0;
     std::string source = {};  // the socket address to bind; empty: that of the device's info
+    std::map<std::string, Peer> peers = {};  // by address, of insert()
   };
   struct LocalMemory {
     const void* bytes = nullptr;

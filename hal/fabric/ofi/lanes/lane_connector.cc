@@ -24,6 +24,11 @@ std::string seconds(std::uint64_t ns) {
 
 }  // namespace
 
+bool opens_first(const ProcessPort& own, const ProcessPort& peer) {
+  const std::uint32_t later_by = peer.opened - own.opened;  // modulo 2^32: clocks may differ
+  return later_by == 0 ? own.name < peer.name : later_by <= UINT32_MAX / 2;
+}
+
 AddressHead LaneConnector::head() const {
   AddressHead head{.node = state_.config.node,
                    .window = state_.config.window,
@@ -37,6 +42,7 @@ AddressHead LaneConnector::head() const {
   head.greetings = greetings.base;
   head.greetings_key = greetings.key;
   head.greetings_count = state_.greetings_count();
+  if (state_.shared != nullptr) head.opened = state_.shared->opened();
   head.nonce = state_.authentication.nonce();
   return head;
 }
@@ -328,9 +334,11 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
   lane.remote_greetings_key = head.greetings_key;
   lane.remote_greetings_count = head.greetings_count;
   lane.remote_name = address.substr(sizeof(head));
-  // With a SharedFabric, the same end opens for all its members.
-  lane.opens = state_.shared != nullptr ? state_.domain->name(0) < lane.remote_name
-                                        : config.node < lane.peer;
+  lane.opens = config.node < lane.peer;
+  if (state_.shared != nullptr) {
+    lane.opens = opens_first({state_.shared->opened(), state_.domain->name(0)},
+                             {head.opened, lane.remote_name});
+  }
   const bool has_number = head.lane != AddressHead::kAny;
   const LaneEnd here = {config.node, has_number ? lane.index : AddressHead::kAny,
                         state_.authentication.nonce()};

@@ -74,6 +74,8 @@ Result<void> SharedFabric::open(const Config& config) {
     return {};
   }
   is_open_ = true;
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  opened_ = static_cast<std::uint32_t>(time / std::chrono::milliseconds(100));
   long_ports_.reserve(kMaxLinks);
   waiting_.reserve(kMaxLinks);
   greetings_ = Pages(std::size_t{kGreetings} * 64);
@@ -152,6 +154,7 @@ void SharedFabric::erase(EndpointParts& parts) {
     ESPALIER_ASSERT(lanes_[lane.id].parts == &parts && lanes_[lane.id].index == lane.index);
     lanes_[lane.id] = {};
     free_lanes_.push_back(lane.id);
+    domain_.remove(lane.remote_name, lane.target);
   }
   // The lowest is taken first: its words have the longest codes.
   std::sort(free_lanes_.begin(), free_lanes_.end(), std::greater<>());

@@ -68,6 +68,11 @@ class SharedFabric {
   [[nodiscard]] const std::byte* greetings_memory() const { return greetings_.get(); }
   static constexpr std::uint32_t kGreetings = 4096;
 
+  // When the domain was opened, in tenths of a second of the system's clock, modulo 2^32.
+  [[nodiscard]] std::uint32_t opened() const { return opened_; }
+  // How many other processes libfabric knows.
+  [[nodiscard]] std::size_t peers() const { return is_open_ ? domain_.peers(0) : 0; }
+
   // Learns where the contexts of a member's writes are. They have their room.
   void add_contexts(EndpointParts& parts);
   // Numbers a lane.
@@ -124,6 +129,7 @@ class SharedFabric {
 
   Domain domain_;
   bool is_open_ = false;
+  std::uint32_t opened_ = 0;
   bool is_unfit_ = false;  // the provider has no sockets
   Pages greetings_;
   Registration greetings_registration_;

@@ -5,12 +5,18 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstdio>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/testing/results.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "hal/fabric/ofi/lanes/lane_connector.h"
 #include "hal/fabric/ofi/light_mutex.h"
 
 namespace espalier::ofi {
@@ -21,7 +27,9 @@ using Bytes = std::vector<std::uint8_t>;
 // Two processes, as far as libfabric can tell, and endpoints of both.
 class Pair {
  public:
-  explicit Pair(std::uint32_t eager_bytes = 0) : eager_bytes_(eager_bytes) {}
+  explicit Pair(std::uint32_t eager_bytes = 0,
+                std::shared_ptr<SharedFabric> of_first = make_shared_fabric())
+      : eager_bytes_(eager_bytes), fabrics_{std::move(of_first), make_shared_fabric()} {}
 
   // One more endpoint of each, connected. Returns its index.
   std::size_t add() {
@@ -73,7 +81,7 @@ class Pair {
 
  private:
   std::uint32_t eager_bytes_;
-  std::shared_ptr<SharedFabric> fabrics_[2] = {make_shared_fabric(), make_shared_fabric()};
+  std::shared_ptr<SharedFabric> fabrics_[2];
   std::vector<std::unique_ptr<AddedLinks>> of_[2];
 };
 
@@ -109,6 +117,68 @@ TEST(SharedFabric, AProcessThatHasEndedSaysNoGoodbye) {
     EXPECT_FALSE(pair.at(1, kept).poll(completion));
   }
   EXPECT_EQ(pair.departed(1), 0u);
+}
+
+// Newcomers come and go: libfabric knows those only that have an endpoint in common with this
+// process.
+TEST(SharedFabric, ForgetsProcessesThatHaveEnded) {
+  const auto fabric = make_shared_fabric();
+  const auto peers = [&] {
+    const LightLock lock(&fabric->mutex);
+    return fabric->peers();
+  };
+  Pair stays(0, fabric);
+  const std::size_t kept = stays.add();
+  for (int i = 0; i < 3; ++i) {
+    Pair newcomer(0, fabric);
+    const std::size_t first = newcomer.add(), second = newcomer.add();
+    EXPECT_EQ(peers(), 2u);
+    newcomer.note_end(0, first);
+    Completion completion;
+    for (const std::size_t ended : {first, second}) {
+      newcomer.end(0, ended);
+      while (newcomer.departed(0) != 0) EXPECT_FALSE(stays.at(0, kept).poll(completion));
+      EXPECT_EQ(peers(), ended == first ? 2u : 1u);
+    }
+  }
+}
+
+// How many connections the process has accepted at this port of its own.
+int accepted(std::uint32_t port) {
+  char wanted[8];
+  std::snprintf(wanted, sizeof wanted, ":%04X", port);
+  int count = 0;
+  for (const char* const path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(path);
+    std::string line, number, local, remote, state;
+    while (std::getline(file, line)) {
+      std::istringstream(line) >> number >> local >> remote >> state;
+      if (state == "01" && local.ends_with(wanted)) ++count;
+    }
+  }
+  return count;
+}
+
+TEST(SharedFabric, TheOlderProcessOpensTheConnection) {
+  EXPECT_TRUE(opens_first({10, "b"}, {11, "a"}));
+  EXPECT_FALSE(opens_first({11, "a"}, {10, "b"}));
+  EXPECT_TRUE(opens_first({UINT32_MAX, "b"}, {3, "a"}));
+  EXPECT_FALSE(opens_first({3, "a"}, {UINT32_MAX, "b"}));
+  EXPECT_TRUE(opens_first({10, "a"}, {10, "b"}));
+  EXPECT_FALSE(opens_first({10, "b"}, {10, "a"}));
+  const auto fabric = make_shared_fabric();
+  Pair stays(0, fabric);
+  stays.add();
+  const std::uint32_t port = fabric->domain().socket_port(0);
+  const int before = accepted(port);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::vector<std::unique_ptr<Pair>> newcomers;
+  for (int i = 0; i < 16; ++i) {
+    newcomers.push_back(std::make_unique<Pair>(0, fabric));
+    newcomers.back()->add();
+  }
+  // If this thread has no core for 100 ms, the newcomer opens one, too.
+  EXPECT_LE(accepted(port) - before, 2);
 }
 
 // Without a descriptor for a port, and another one for its connection, messages end at once.
