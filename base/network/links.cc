@@ -10,6 +10,7 @@
 
 #include "base/network/drivers.h"
 #include "base/network/interfaces.h"
+#include "base/try.h"
 
 namespace espalier::network {
 namespace {
@@ -67,6 +68,29 @@ std::vector<Link> links_up() {
   }
   freeifaddrs(all);
   return links;
+}
+
+// The filter names interfaces with their addresses; links may have none yet.
+Result<std::vector<Link>> links_up(const InterfaceFilter& filter) {
+  std::vector<Link> all = links_up();
+  if (filter.is_empty()) return all;
+  std::vector<Interface> interfaces = running_interfaces();
+  for (const Link& link : all) {
+    const auto known =
+        std::find_if(interfaces.begin(), interfaces.end(),
+                     [&link](const Interface& each) { return each.index == link.index; });
+    if (known != interfaces.end()) continue;
+    Address address{.is_v6 = true, .scope = link.index};
+    address.ip[0] = 0xfe;
+    address.ip[1] = 0x80;
+    interfaces.push_back({.name = link.name, .index = link.index, .addresses = {{address, 64}}});
+  }
+  ESPALIER_TRY_TO(const auto used, filter.apply(interfaces));
+  std::erase_if(all, [&used](const Link& link) {
+    return std::none_of(used.begin(), used.end(),
+                        [&link](const Interface& each) { return each.index == link.index; });
+  });
+  return all;
 }
 
 }  // namespace espalier::network

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/network/filter.h"
 #include "base/network/interfaces.h"
 
 namespace espalier::network {
@@ -32,5 +33,7 @@ struct Link {
 // Returns this host's interfaces that are up, except the loopback, in the system's order. Empty: it
 // has none, or the system does not say.
 [[nodiscard]] std::vector<Link> links_up();
+// Returns those that the filter takes. Error: as InterfaceFilter::apply().
+[[nodiscard]] Result<std::vector<Link>> links_up(const InterfaceFilter& filter);
 
 }  // namespace espalier::network

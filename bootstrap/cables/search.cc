@@ -130,7 +130,6 @@ class Search {
   }
   // Looks at the interfaces, and opens and closes sockets.
   [[nodiscard]] Result<void> scan(Time at);
-  [[nodiscard]] Result<std::vector<Link>> links() const;
   [[nodiscard]] PortState state_of(const Link& link, Time at);
   void send(const std::vector<Discovery::Outgoing>& packets);
   void wait_and_receive(Time until);
@@ -145,30 +144,6 @@ class Search {
   std::map<std::uint32_t, Time> without_since_;  // interfaces without a usable address
 };
 
-// The filter names interfaces with their addresses; here they have none yet.
-Result<std::vector<Link>> Search::links() const {
-  std::vector<Link> all = network::links_up();
-  if (filter_.is_empty()) return all;
-  std::vector<network::Interface> interfaces = network::running_interfaces();
-  for (const Link& link : all) {
-    const auto known =
-        std::find_if(interfaces.begin(), interfaces.end(),
-                     [&link](const network::Interface& each) { return each.index == link.index; });
-    if (known != interfaces.end()) continue;
-    Address address{.is_v6 = true, .scope = link.index};
-    address.ip[0] = 0xfe;
-    address.ip[1] = 0x80;
-    interfaces.push_back({.name = link.name, .index = link.index, .addresses = {{address, 64}}});
-  }
-  ESPALIER_TRY_TO(const auto used, filter_.apply(interfaces));
-  std::erase_if(all, [&used](const Link& link) {
-    return std::none_of(used.begin(), used.end(), [&link](const network::Interface& each) {
-      return each.index == link.index;
-    });
-  });
-  return all;
-}
-
 PortState Search::state_of(const Link& link, Time at) {
   if (!link.has_carrier) return PortState::kNoCarrier;
   if (link.link_local == LinkLocal::kOff) return PortState::kNoIpv6;
@@ -179,7 +154,7 @@ PortState Search::state_of(const Link& link, Time at) {
 }
 
 Result<void> Search::scan(Time at) {
-  auto all = links();
+  auto all = network::links_up(filter_);
   // An interface that was named is down now: it was not at the start.
   if (!all && has_scanned_) return {};
   ESPALIER_TRY_TO(std::vector<Link> found, std::move(all));

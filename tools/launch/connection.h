@@ -1,12 +1,14 @@
 #pragma once
-// The launcher's connection to one host: the daemon that starts the host's ranks, or the remote
-// shell that runs the daemon, and the pipes to it. Host only.
+// The launcher's connection to one host: the daemon that starts the host's ranks. Its messages pass
+// through pipes of the launcher, or through the daemon of a neighbour. Host only.
 
 #include <poll.h>
-#include <sys/types.h>
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +17,12 @@
 #include "tools/launch/frames.h"
 #include "tools/launch/hosts.h"
 #include "tools/launch/job_signals.h"
+#include "tools/launch/neighbours.h"
+#include "tools/launch/shell.h"
 
 namespace espalier::launch {
 
-inline constexpr std::uint64_t kFilesPerHost = 3;                // pipes of its daemon
-inline constexpr std::uint64_t kDaemonPatience = 3'000'000'000;  // ns, for a daemon to end
+inline constexpr std::uint64_t kFilesPerHost = 3;  // pipes of its daemon
 
 // How daemons are started.
 struct DaemonStart {
@@ -29,51 +32,66 @@ struct DaemonStart {
   std::string remote_shell;  // words for sh; the host's name and a command follow them
 };
 
+// A cable over which a host is reached: the neighbour from which, by its connection's number, and
+// the address there.
+struct Way {
+  std::uint32_t from = 0;
+  Neighbour to = {};
+};
+
 class Connection {
  public:
   enum class State { kStarting, kHello, kReady, kRunning, kOver };
+  using Relay = std::function<void(const Way& way, Fields message)>;
   Host host;
   State state = State::kStarting;
   std::string refusal;
   std::string caller;         // this host's IP as the daemon's ssh saw it
   std::size_t unprinted = 0;  // bytes of output that are not printed yet
+  // Only of a job over cables:
+  std::uint32_t number = 0;                       // names it in messages to the neighbour's daemon
+  std::optional<Way> way = {};                    // nothing: pipes of the launcher
+  std::string came_from = {};                     // the way in words: "to0 of host box1, fe80::7"
+  std::string identity = {};                      // of the host
+  std::string announced = {};                     // the host's own name
+  std::optional<Surroundings> surroundings = {};  // nothing: not known yet
 
-  [[nodiscard]] std::string where() const {
-    return host.name.empty() ? "this host" : "host " + host.name;
-  }
+  [[nodiscard]] std::string where() const;
   // Starts the daemon. Errors: no pipe, no process.
   [[nodiscard]] Result<void> start(const DaemonStart& how);
-  // Sends the message, or keeps it for flush(). Never waits: a daemon that waits until its own
-  // messages are read takes no others.
+  // Lets a neighbour's daemon start it, over the cable to this host; `relay` sends a message
+  // to the daemon `over.from`. `shell`: the words of the remote shell.
+  void start_over(const Way& over, const std::string& espalier, const std::string& shell,
+                  Relay relay);
+  // Sends the message, or keeps it for flush().
   void send(const Fields& message);
-  void flush();
+  void flush() { shell_.flush(); }
   // Reads the available messages for take(). Returns false once the daemon has ended.
-  [[nodiscard]] bool fill() { return reader_.fill(from_); }
+  [[nodiscard]] bool fill() { return reader_.fill(shell_.output()); }
+  [[nodiscard]] bool fill(const std::string& bytes) { return reader_.add(bytes); }
   [[nodiscard]] bool take(Fields& message) { return reader_.take(message); }
   // Takes nothing more from the daemon.
   void close_messages();
   // Reads stderr. Before the start the text is kept, because it is the reason of a failure;
   // afterwards it is returned, for the user.
   [[nodiscard]] std::string read_errors();
+  [[nodiscard]] std::string take_errors(const std::string& text);
   [[nodiscard]] std::string last_error_line() const;
   // What poll() waits for: messages, text on stderr (if `reads_errors`), room for messages.
-  [[nodiscard]] std::array<pollfd, 3> events(bool reads_errors) const;
+  [[nodiscard]] std::array<pollfd, 3> events(bool reads_errors) const {
+    return shell_.events(reads_errors);
+  }
 
  private:
   friend void end_daemons(std::vector<Connection>& connections);
-  [[noreturn]] void become_daemon(const DaemonStart& how, const std::array<int, 3>& files) const;
 
-  pid_t process_ = -1;
-  int to_ = -1;
-  std::string outgoing_;  // what the pipe has not taken yet
-  int from_ = -1;
-  int errors_ = -1;
+  Shell shell_;
+  Relay relay_;
   Reader reader_{kGreeting};
   std::string error_text_;  // of the remote shell, incomplete line or last words
 };
 
-// Ends the daemons and removes their connections. Each daemon ends its processes once its pipe is
-// closed; it, or its shell, has kDaemonPatience.
+// Ends the daemons, as end_shells(), and removes their connections.
 void end_daemons(std::vector<Connection>& connections);
 
 }  // namespace espalier::launch

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -30,11 +31,14 @@
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
 #include "base/version.h"
+#include "bootstrap/cables/packet.h"
 #include "bootstrap/candidates.h"
 #include "espalier/base/result.h"
 #include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
 #include "tools/launch/frames.h"
+#include "tools/launch/neighbours.h"
+#include "tools/launch/relay.h"
 
 namespace espalier::launch {
 namespace {
@@ -103,6 +107,8 @@ class Daemon {
   void handle(const Fields& message);
   void prepare(const Fields& message);
   void start(const Fields& message);
+  void set_place(const Fields& go) const;
+  void look_for_neighbours(const std::string& interfaces);
   // `ticket`: a file with the ticket by which the process joins the job; negative: it is a rank.
   bool fork_rank(std::uint32_t number, int ticket = -1);
   void start_again(const Fields& message);
@@ -126,6 +132,11 @@ class Daemon {
   void send_outgoing();
 
   cluster::Keeper keeper_;
+  Relay relay_{keeper_, [this](const Fields& message) { say(message); },
+               [this] {
+                 reset_signals({});
+                 sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+               }};
   Reader reader_;
   int signals_ = -1;
   int secret_ = -1;
@@ -256,20 +267,30 @@ bool Daemon::fork_rank(std::uint32_t number, int ticket) {
   return true;
 }
 
-void Daemon::start(const Fields& message) {
-  if (message.size() < 3 || program_.empty() || !ranks_.empty()) return refuse("a wrong message");
+// The environment by which the ranks join.
+void Daemon::set_place(const Fields& go) const {
   // What another launcher set for its own processes.
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) unsetenv(name);
-  const std::string secret = "/proc/self/fd/" + std::to_string(secret_);
-  if (size_ == kNewcomers) {
-    join_by(secret_);
-  } else {
-    unsetenv("ESPALIER_JOIN");
-    setenv("ESPALIER_SIZE", size_.c_str(), 1);
-    setenv("ESPALIER_ADDRESS", addresses_for(message, interfaces_).c_str(), 1);
-    setenv("ESPALIER_SERVER", "launcher", 1);
-    setenv("ESPALIER_SECRET_FILE", secret.c_str(), 1);
+  for (const char* name : {"ESPALIER_CABLES", "ESPALIER_ADDRESS", "ESPALIER_SERVER"}) {
+    unsetenv(name);
   }
+  if (size_ == kNewcomers) return join_by(secret_);
+  unsetenv("ESPALIER_JOIN");
+  setenv("ESPALIER_SIZE", size_.c_str(), 1);
+  setenv("ESPALIER_SECRET_FILE", ("/proc/self/fd/" + std::to_string(secret_)).c_str(), 1);
+  if (go[1] == kOverCables) {
+    setenv("ESPALIER_CABLES", "1", 1);
+  } else {
+    setenv("ESPALIER_ADDRESS", addresses_for(go, interfaces_).c_str(), 1);
+    setenv("ESPALIER_SERVER", "launcher", 1);
+  }
+}
+
+void Daemon::start(const Fields& message) {
+  const bool is_complete =
+      message.size() >= 3 || (message.size() == 2 && message[1] == kOverCables);
+  if (!is_complete || program_.empty() || !ranks_.empty()) return refuse("a wrong message");
+  set_place(message);
   for (const std::uint32_t number : numbers_) {
     if (!fork_rank(number)) {
       return refuse("cannot start rank " + std::to_string(number) + ": " +
@@ -308,9 +329,18 @@ void Daemon::handle(const Fields& message) {
     unprinted_ -= std::min<std::size_t>(unprinted_, read_number(message[1]).value_or(0));
   } else if (message[0] == "closed" && message.size() == 2) {
     close_stream(message);
-  } else {
+  } else if (message[0] == "neighbours" && message.size() == 2) {
+    look_for_neighbours(message[1]);
+  } else if (!relay_.take(message)) {
     refuse("a wrong message");
   }
+}
+
+// The launcher waits for the answer, and has no other messages meanwhile.
+void Daemon::look_for_neighbours(const std::string& interfaces) {
+  const auto found = look_around(interfaces);
+  if (!found) return refuse(found.error().message);
+  say(to_fields(*found));
 }
 
 // The launcher's reader of the stream is gone. As in a pipeline, a rank that writes to it gets
@@ -440,6 +470,8 @@ void Daemon::wait_and_serve() {
       files.push_back({has_room ? stream.pipe : -1, POLLIN, 0});
     }
   }
+  const std::size_t first_neighbour = files.size();
+  relay_.add_events(files);
   if (poll(files.data(), files.size(), timeout_ms) < 0) return;
   if (files[2].revents != 0) send_outgoing();
   if (files[1].revents != 0) {
@@ -452,6 +484,7 @@ void Daemon::wait_and_serve() {
     }
   }
   watch_children();
+  relay_.serve(files.data() + first_neighbour);
   if (files[0].revents != 0) {
     over_ = !reader_.fill(STDIN_FILENO) || over_;
     for (Fields message; !over_ && reader_.take(message);) handle(message);
@@ -472,7 +505,10 @@ int Daemon::serve() {
   const auto kept = keeper_.start();
   if (signals_ < 0 || !write_all(STDOUT_FILENO, kGreeting)) return 1;
   fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
-  say({"hello", kVersion, caller()});
+  std::array<char, HOST_NAME_MAX + 1> name = {};
+  (void)gethostname(name.data(), name.size() - 1);
+  say({"hello", kVersion, caller(), std::to_string(network::network_id()),
+       cables::name_from(name.data())});
   if (!kept) refuse(kept.error().message);
   while (!over_) wait_and_serve();
   pollfd launcher{STDOUT_FILENO, POLLOUT, 0};  // it reads a refusal, if it is there
@@ -484,6 +520,7 @@ int Daemon::serve() {
   std::vector<pid_t> groups;
   for (const Rank& rank : ranks_) groups.push_back(rank.process);
   cluster::end_groups(groups);
+  relay_.end();
   keeper_.stop();
   return 0;
 }

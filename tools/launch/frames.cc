@@ -124,7 +124,11 @@ bool Reader::fill(int pipe) {
     received = read(pipe, buffer, sizeof buffer);
   } while (received < 0 && errno == EINTR);
   if (received <= 0) return received < 0 && errno == EAGAIN;
-  bytes_.append(buffer, static_cast<std::size_t>(received));
+  return add(std::string(buffer, static_cast<std::size_t>(received)));
+}
+
+bool Reader::add(const std::string& bytes) {
+  bytes_ += bytes;
   return valid_ && bytes_.size() <= 2 * kMaxMessage;
 }
 

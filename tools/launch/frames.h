@@ -4,19 +4,28 @@
 //
 //   launcher to daemon                      daemon to launcher
 //   job SIZE RANKS SECRET FOLDER IGNORED N ENV.. ARGUMENTS..
-//                                           hello VERSION CALLER
-//   go NETWORK ADDRESS.. (HOST:PORT)        ready | refused REASON
+//                                           hello VERSION CALLER IDENTITY NAME
+//   neighbours INTERFACES                   neighbours N (INTERFACE ADDRESS)..
+//   go NETWORK ADDRESS.. (HOST:PORT)
+//   go cables                               ready | refused REASON
 //   signal NUMBER                           output RANK STREAM LINES
 //   input BYTES (none: end of input)        taken
 //   printed BYTES                           end RANK STATUS (negative: a signal)
 //   closed STREAM
 //   again RANK TICKET
+//   reach NUMBER ADDRESS ESPALIER SHELL
+//   to NUMBER BYTES                         from NUMBER BYTES
+//   shut NUMBER                             words NUMBER TEXT, gone NUMBER
 // `output` may hold a part of a line. `printed` says how much of it the launcher has printed, and
 // `closed` that the reader of a stream is gone. `again` starts a process in place of a rank that
 // has ended: it joins the job by the ticket. IGNORED: signals that the ranks ignore.
 // CALLER is the launcher's IP as ssh reports it, or empty. NETWORK is the number of the network in
 // which the addresses are the launcher's (network::network_id()); 0: the ranks take all addresses
-// as they are. A closed pipe ends the other side.
+// as they are. IDENTITY is different on each host that is up. The N first neighbours are addresses
+// of the host itself. A job over cables has one daemon at the launcher's pipes: `reach` lets a
+// daemon start one on its neighbour at ADDRESS by the words of SHELL; the bytes of the new daemon
+// and its shell then pass in `to`, `from` and `words`, until `shut` or `gone`. A closed pipe ends
+// the other side.
 
 #include <cstdint>
 #include <optional>
@@ -44,6 +53,9 @@ inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 // In place of a job's size: the processes join a job that runs. Their ranks are numbers of this
 // launcher only, and `go` has no address.
 inline constexpr const char* kNewcomers = "new";
+
+// In place of a network: the ranks find each other over the cables.
+inline constexpr const char* kOverCables = "cables";
 
 // The fields of a `job` message.
 struct Description {
@@ -83,6 +95,8 @@ class Reader {
   // Reads the available bytes. Returns false at the end of the pipe, or if the bytes are no
   // messages.
   [[nodiscard]] bool fill(int pipe);
+  // Adds bytes that were read elsewhere. Returns false if the bytes are no messages.
+  [[nodiscard]] bool add(const std::string& bytes);
   // Whether a complete message was available; it is then in `fields`.
   [[nodiscard]] bool take(Fields& fields);
 

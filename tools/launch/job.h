@@ -2,6 +2,7 @@
 // Starts the processes of a job on this host or on several, forwards signals, input and output, and
 // learns how each process ended. Host only.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,8 +12,28 @@
 
 namespace espalier::launch {
 
+// A cable between interfaces of two hosts.
+struct HostCable {
+  struct End {
+    std::string host = {}, interface = {};
+  };
+  std::array<End, 2> ends = {};
+};
+
+// How a job uses the cables between hosts that have no switch.
+struct CableOptions {
+  bool are_used = false;        // the ranks join over cables
+  bool lead_to_hosts = false;   // the hosts, too, are reached over cables only
+  bool names_keys = false;      // the remote shell is ssh, which gets a host's name for its key
+  std::string interfaces = {};  // where neighbours are looked for; empty: at all
+  std::string file = {};        // names the hosts and cables; empty: any host is taken
+  std::vector<HostCable> expected = {};  // as the file has them
+};
+
 struct JobOptions {
-  std::vector<Host> hosts;   // placed; one without a name: this host, without a shell
+  std::vector<Host> hosts;  // placed; one without a name: this host, without a shell; if cables
+                            // lead to the hosts and no file names them: any host
+  CableOptions cables = {};
   std::uint32_t ranks = 1;   // of the whole job
   std::string remote_shell;  // words for sh; the host's name and a command follow them
   std::string address;       // of this host, for the rendezvous; empty: all that serve
