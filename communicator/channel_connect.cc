@@ -130,6 +130,7 @@ Result<void> Channel::connect(Members members, const bootstrap::EndOfAccept& end
     config.failed = [](void* channel) { static_cast<Channel*>(channel)->note_failure(); };
     config.is_linked = [](void* channel) { return static_cast<Channel*>(channel)->is_linked(); };
     config.nodes = size_;
+    config.is_graph = fabric_->has_cables() && size_ <= FailureDetector::kMaxNamed;
     config.context = this;
     const Status status = machine_.init(fabric_->endpoint(), config);
     if (status != Status::kOk) return fail(std::string("cannot start: ") + status_name(status));
@@ -200,6 +201,8 @@ std::string Channel::unconnected_text() {
     text += (text.empty() ? "rank " : ", rank ") + std::to_string(peer);
     const bool has_ip = at.find(':') != std::string::npos && at.find('/') == std::string::npos;
     if (has_ip && ++described <= kMostDescribed) text += " at " + bootstrap::reach_text(at);
+    const std::string way = fabric_->way_of_link(link);
+    text += (way.empty() ? "" : " ") + way;
   }
   return text;
 }

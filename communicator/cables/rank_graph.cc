@@ -263,6 +263,7 @@ Result<void> RankGraph::configure(std::uint32_t rank, ofi::AddedConfig& config) 
                                .lanes = cable.lanes});
     }
   }
+  config.is_without_cables = config.cables.empty();
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -80,6 +81,35 @@ TEST(OverCables, LongMessages) {
         }
       },
       over_cables(cabled_graph(cabled_shape("four-less-one"), 1)));
+}
+
+// A cancel on one rank ends all ranks at once, though few of them are neighbours.
+TEST(OverCables, ACancelReachesAllAtOnce) {
+  for (const char* const name : {"line4", "star5", "mesh3x3"}) {
+    const CabledShape& shape = cabled_shape(name);
+    constexpr std::chrono::seconds kDeadline(400);
+    std::atomic<int> late = 0;
+    on_all(
+        shape.hosts,
+        [&](Communicator& world) {
+          if (world.rank() == shape.hosts - 1) {
+            ASSERT_TRUE(world.cancel("enough"));
+          }
+          const auto start = std::chrono::steady_clock::now();
+          const auto ended = world.barrier();
+          ASSERT_FALSE(ended);
+          EXPECT_NE(ended.error().message.find("enough"), std::string::npos)
+              << ended.error().message;
+          // Unless the machines count who knows it, the end is a quarter of the deadline later.
+          if (std::chrono::steady_clock::now() - start > kDeadline / 4) ++late;
+        },
+        [&, cabled = over_cables(cabled_graph(shape, 1))](JoinOptions& options,
+                                                          std::uint32_t rank) {
+          cabled(options, rank);
+          options.deadline = kDeadline;
+        });
+    EXPECT_EQ(late, 0) << name;
+  }
 }
 
 // Ranks that call different collectives all learn both calls.
