@@ -173,7 +173,7 @@ class Place:
             if segment:
                 options += ["--mca", f"coll_tuned_{collective}_algorithm_segmentsize", segment]
         if self.is_lab:
-            options += ["--hostfile", self.hostfile, "--map-by", "node", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", f"{LAB} rsh",
+            options += ["--hostfile", self.hostfile, "--map-by", "node", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", str(self.agent),
                         "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "routed", "direct", "--mca", "oob_tcp_if_include", "eth0",
                         "--mca", "btl_tcp_if_include", "eth0", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
         else:

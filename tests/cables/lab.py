@@ -125,7 +125,9 @@ class Lab:
     def hold(self, ends, name):
         """A host without interfaces, which ends with its input: with this program."""
         quick = "" if self.is_new else "for w in all default; do echo 0 >/proc/sys/net/ipv6/conf/$w/accept_dad; echo 0 >/proc/sys/net/ipv6/conf/$w/dad_transmits; done; "
-        script = f"hostname {name}; mount -t sysfs none /sys; {quick}ip link set lo up; echo ready; exec cat"
+        # With bbr, two hosts that exchange long messages use 60 to 90 % of a cable, over raw sockets, too. Namespaces may not always have cubic.
+        cubic = "for w in reno cubic; do echo $w >/proc/sys/net/ipv4/tcp_congestion_control || true; done 2>/dev/null; "
+        script = f"hostname {name}; mount -t sysfs none /sys; {cubic}{quick}ip link set lo up; echo ready; exec cat"
         holder = ends.enter_context(subprocess.Popen(["unshare", "-n", "-u", "-m", "--propagation", "private", "sh", "-ec", script],
                                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         ends.callback(holder.kill)
@@ -152,11 +154,16 @@ class Lab:
             for number, (name, is_second) in ((k, end) for k, cable in enumerate(self.cables)
                                               for end in ((cable.a_name, False),) * (cable.a == host) + ((cable.b_name, True),) * (cable.b == host)):
                 if self.has_ipv4:
-                    lines.append(f"address add 10.80.{number // 64}.{number % 64 * 4 + 1 + is_second}/30 dev {name}")
+                    lines.append(f"address add {self.ipv4(number, is_second)}/30 dev {name}")
                 lines.append(f"link set {name} up")
             self.ip(host, *lines)
         for cable in self.cables if self.mbits else []:
             self.set_rate(cable, self.mbits)
+
+    @staticmethod
+    def ipv4(number, is_second):
+        """The address of an end of cable `number`; is_second: of its end at host b."""
+        return f"10.80.{number // 64}.{number % 64 * 4 + 1 + is_second}"
 
     def add_management(self):
         checked([*self.inside(self.switch), "ip", "-batch", "-"], ["link add switch type bridge", "link set switch up"])
