@@ -204,7 +204,8 @@ class AddedLinks : public virtual OfiEndpoint {
   // Empty: the fabric routes, or there is no such link.
   [[nodiscard]] virtual std::string way_of_link(std::uint32_t /*link*/) const { return {}; }
   // Fills in the traffic of as many cables as there is room for, in AddedConfig::cables' order.
-  // Returns how many cables there are. Allocates nothing. Any thread may call it at any time.
+  // Returns how many cables there are. Allocates nothing. Any thread may call it at any time once
+  // set_addresses() has returned.
   virtual std::size_t cable_traffic(std::span<CableTraffic> /*to*/) const { return 0; }
 };
 
