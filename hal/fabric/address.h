@@ -29,7 +29,7 @@ struct AddressHead {
   Little<std::uint64_t> greetings_key = 0;       // its key
   Little<std::uint32_t> greetings_count = 0;     // how many it has room for, a power of two
   Little<std::uint32_t> opened = 0;  // when its process opened the fabric, tenths of a second
-  Nonce nonce = {};  // random, of the endpoint; the keys of its lanes depend on it
+  Nonce nonce = {};                  // random, of the endpoint; the keys of its lanes depend on it
 
   // See `peer` and `lane`.
   static constexpr std::uint32_t kAny = 0xffffffff;

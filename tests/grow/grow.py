@@ -249,8 +249,7 @@ def quarters(samples, rank, name):
     return [sum(each[rank][name] for each in part) / max(1, len(part)) for part in parts]
 
 
-# What may grow from the second quarter to the last: KiB of memory per round (libfabric's, docs/communicator.md), and mappings.
-MEMORY_KIB_PER_ROUND = {"tcp": 4, "mem": 1}
+MEMORY_KIB = 512  # what it may grow from the second quarter to the last, however many rounds: the heap's fragments
 JUDGED_ROUNDS = 100  # memory and mappings; fewer samples differ by what is open at the moment
 
 
@@ -259,7 +258,7 @@ def grows(samples, provider):
     found, has_many = [], len(samples) >= JUDGED_ROUNDS
     most = dict.fromkeys(("descriptors", "threads", "files"), 0.5 if has_many else 4)
     if has_many:
-        most.update(mappings=8, memory=MEMORY_KIB_PER_ROUND[provider] * len(samples) / 2 + 512)
+        most.update(mappings=8, memory=MEMORY_KIB)
     for rank in range(2):
         for name in most:
             _, second, _, last = quarters(samples, rank, name)

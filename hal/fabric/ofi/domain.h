@@ -80,11 +80,16 @@ class Domain {
   // in libfabric.
   [[nodiscard]] bool insert_socket(const std::string& address, std::uint32_t number,
                                    Target& target);
-  // Makes the peer with this address known to the port target.port, and sets target.peer. Counts the
-  // calls; the last remove() of a peer makes libfabric forget it.
-  // Nothing may be written to it afterwards, and nothing to it may be pending.
+  // Makes the peer with this address known to the port target.port, and sets target.peer. Counts
+  // the calls; the last remove() of a peer makes libfabric forget it. Nothing may be written to it
+  // afterwards, and nothing to it may be pending.
   [[nodiscard]] espalier::Result<void> insert(const std::string& address, Target& target);
   void remove(const std::string& address, Target target);
+  // How often insert() was called for the peer, without the calls of remove().
+  [[nodiscard]] std::uint32_t uses(const std::string& address, Target target) const {
+    const auto found = ports_[target.port].peers.find(address);
+    return found == ports_[target.port].peers.end() ? 0 : found->second.uses;
+  }
   // How many peers the port knows.
   [[nodiscard]] std::size_t peers(std::uint32_t port) const { return ports_[port].peers.size(); }
 

@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kFirstGreetDelayNs = 50'000'000;
 // The higher node of a link greets if the lower one has not: that one may be in another collective.
 constexpr std::uint64_t kHigherGreetDelayNs = 100'000'000;
+// The same where the greeting would open a connection that the other process is to open.
+constexpr std::uint64_t kYoungerGreetDelayNs = 1'000'000'000;
 constexpr std::uint64_t kMaxGreetDelayNs = 1'000'000'000;
 
 std::string seconds(std::uint64_t ns) {
@@ -217,7 +219,10 @@ Result<void> LaneConnector::start_links(std::span<const std::uint32_t> links) {
     if (lane.connect_until_ns != 0) continue;
     lane.connect_until_ns = time_ns + state_.config.connect_deadline_ns;
     if (lane.hello_received) continue;
-    lane.greet_delay_ns = lane.opens ? kFirstGreetDelayNs : kHigherGreetDelayNs;
+    const bool is_connected = state_.domain->uses(lane.remote_name, lane.target) > 1;
+    lane.greet_delay_ns = lane.opens                                 ? kFirstGreetDelayNs
+                          : is_connected || state_.shared == nullptr ? kHigherGreetDelayNs
+                                                                     : kYoungerGreetDelayNs;
     lane.greet_again_at_ns = time_ns + lane.greet_delay_ns;
     state_.greeting.insert(lane.index);
     if (!lane.opens) continue;

@@ -177,7 +177,7 @@ TEST(SharedFabric, TheOlderProcessOpensTheConnection) {
     newcomers.push_back(std::make_unique<Pair>(0, fabric));
     newcomers.back()->add();
   }
-  // If this thread has no core for 100 ms, the newcomer opens one, too.
+  // If this thread has no core for 1 s, the newcomer opens one, too.
   EXPECT_LE(accepted(port) - before, 2);
 }
 
