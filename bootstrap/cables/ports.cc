@@ -154,7 +154,7 @@ PortState Ports::state_of(const Link& link, Time at) {
 }
 
 Result<std::vector<Port>> Ports::scan(Time at) {
-  auto all = network::links_up(filter_);
+  auto all = network::links_up(options_.filter);
   // An interface that was named is down now: it was not at the start.
   if (!all && has_scanned_) return std::vector<Port>();
   ESPALIER_TRY_TO(std::vector<Link> found, std::move(all));
