@@ -336,7 +336,12 @@ TEST(Addresses, FirstWords) {
   EXPECT_FALSE(word.is_due());
   std::this_thread::sleep_until(*word.next());
   EXPECT_TRUE(word.is_due());
+  EXPECT_EQ(word.so_far(), "");
   EXPECT_FALSE(word.is_due());  // not before it has lasted twice as long
+  std::this_thread::sleep_until(*word.next());
+  EXPECT_TRUE(word.is_due());
+  EXPECT_TRUE(word.so_far().starts_with("; ") && word.so_far().ends_with(" s so far"));
+  EXPECT_GE(std::atoi(word.so_far().c_str() + 2), 2);
   EXPECT_EQ(message_of(patience()), "");
   setenv("ESPALIER_PATIENCE", "soon", 1);
   EXPECT_EQ(message_of(patience()),

@@ -167,7 +167,7 @@ class ConnectedBootstrap : public Bootstrap {
     [[nodiscard]] std::string described() const { return have_some_joined ? ": " + facts : ""; }
   };
   // Tells the user, if this process is the one that does.
-  void say_missing(const Missing& who) const;
+  void say_missing(const Missing& who, const std::string& so_far) const;
   // Errors: the server is gone, or does not answer until `until`, or for kShortestReplyTime.
   [[nodiscard]] Result<Missing> missing(Clock::time_point until);
   // How long a reply may take that waits for no other process.
@@ -268,11 +268,11 @@ Result<void> ConnectedBootstrap::connect() {
         "rank " + std::to_string(place_.rank) + " of " + std::to_string(place_.size);
     if (not_left_.empty()) {
       std::fprintf(stderr,
-                   "espalier: %s waits for the job's server; it was reached at none of %s\n",
-                   me.c_str(), attempts.report().c_str());
+                   "espalier: %s waits for the job's server; it was reached at none of %s%s\n",
+                   me.c_str(), attempts.report().c_str(), word.so_far().c_str());
     } else {
-      std::fprintf(stderr, "espalier: %s waits for %s to leave the job\n", me.c_str(),
-                   not_left_.c_str());
+      std::fprintf(stderr, "espalier: %s waits for %s to leave the job%s\n", me.c_str(),
+                   not_left_.c_str(), word.so_far().c_str());
     }
   }
 }
@@ -362,11 +362,11 @@ Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Millisecon
     if (Clock::now() >= until) {
       return fail(of + " did not come within " + seconds_text(time) + who.described());
     }
-    if (word.is_due()) say_missing(who);
+    if (word.is_due()) say_missing(who, word.so_far());
   }
 }
 
-void ConnectedBootstrap::say_missing(const Missing& who) const {
+void ConnectedBootstrap::say_missing(const Missing& who, const std::string& so_far) const {
   std::string of = who.ranks;
   if (who.all.empty()) {
     of = "newcomers";
@@ -377,10 +377,11 @@ void ConnectedBootstrap::say_missing(const Missing& who) const {
   const std::string& facts = seen.empty() ? who.facts : seen;
   if (FirstWord::is_watched()) {
     const std::string more = seen.empty() ? "" : ": " + seen;
-    std::fprintf(stderr, "espalier: rank %u waits for %s%s\n", place_.rank, of.c_str(),
-                 more.c_str());
+    std::fprintf(stderr, "espalier: rank %u waits for %s%s%s\n", place_.rank, of.c_str(),
+                 more.c_str(), so_far.c_str());
   } else if (who.speaker == place_.rank) {
-    std::fprintf(stderr, "espalier: waiting for %s: %s\n", of.c_str(), facts.c_str());
+    std::fprintf(stderr, "espalier: waiting for %s: %s%s\n", of.c_str(), facts.c_str(),
+                 so_far.c_str());
   }
 }
 
@@ -397,11 +398,12 @@ Result<std::optional<Message>> ConnectedBootstrap::await_agreement(Message reque
     if (!reply && Clock::now() < until) {
       if (!word.is_due()) continue;
       if (!awaited.empty()) {
-        std::fprintf(stderr, "espalier: waiting for %s\n", awaited.c_str());
+        std::fprintf(stderr, "espalier: waiting for %s%s\n", awaited.c_str(),
+                     word.so_far().c_str());
         continue;
       }
       ESPALIER_TRY_TO(const auto who, missing(until));
-      if (!who.all.empty() || !who.facts.empty()) say_missing(who);
+      if (!who.all.empty() || !who.facts.empty()) say_missing(who, word.so_far());
       continue;
     }
     if (!reply) return reply;

@@ -44,7 +44,14 @@ std::optional<Clock::time_point> FirstWord::next() const {
 bool FirstWord::is_due() {
   if (time_.count() == 0 || Clock::now() < begin_ + time_) return false;
   time_ *= 2;
+  ++lines_;
   return true;
+}
+
+std::string FirstWord::so_far() const {
+  if (lines_ < 2) return "";
+  const auto time = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin_);
+  return "; " + std::to_string(time.count()) + " s so far";
 }
 
 // An abstract name ends with its socket, and is of this network.
@@ -71,8 +78,8 @@ Result<std::vector<network::Address>> resolve_in_time(const std::string& text, M
   return network::resolve(text, time, [&] {
     if (!word.is_due() || (!FirstWord::is_watched() && !speaker.may_speak("name " + text))) return;
     std::fprintf(stderr,
-                 "espalier: waiting for the address of '%s'; the resolver does not answer\n",
-                 one_line(text).c_str());
+                 "espalier: waiting for the address of '%s'; the resolver does not answer%s\n",
+                 one_line(text).c_str(), word.so_far().c_str());
   });
 }
 
@@ -81,8 +88,8 @@ void say_waiting(const Incomplete& job, Speaker& speaker) {
   const std::string absent =
       job.absent.empty() ? std::string("; ") + job.launcher + " does not say which are missing"
                          : ": " + job.absent;
-  std::fprintf(stderr, "espalier: rank %u waits until all of the %u ranks have joined%s\n",
-               job.rank, job.size, absent.c_str());
+  std::fprintf(stderr, "espalier: rank %u waits until all of the %u ranks have joined%s%s\n",
+               job.rank, job.size, absent.c_str(), job.so_far.c_str());
 }
 
 }  // namespace espalier::bootstrap

@@ -28,12 +28,15 @@ class FirstWord {
   [[nodiscard]] bool is_due();
   // When it is time; nothing: never.
   [[nodiscard]] std::optional<Clock::time_point> next() const;
+  // For the end of a line that is not the first one: "; 12 s so far", otherwise empty.
+  [[nodiscard]] std::string so_far() const;
   // Whether every waiting process prints its line, because its user watches it.
   [[nodiscard]] static bool is_watched();
 
  private:
   Clock::time_point begin_ = Clock::now();
   std::chrono::milliseconds time_{0};  // 0: never
+  std::uint32_t lines_ = 0;
 };
 
 // Whether this process may speak for those of its host that wait for `what`: it is the first that
@@ -56,6 +59,7 @@ struct Incomplete {
   std::string job = {};
   std::uint32_t rank = 0, size = 0;
   std::string absent = {};  // "rank 3 never started"; empty: not known
+  std::string so_far = {};  // FirstWord::so_far()
 };
 // Prints that, if this process may speak.
 void say_waiting(const Incomplete& job, Speaker& speaker);

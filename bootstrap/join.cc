@@ -358,8 +358,8 @@ Result<Place> from_folder(const Options& options, const RankFiles& files) {
                   std::to_string(options.deadline.count()) + " ms");
     }
     if (word.is_due() && (FirstWord::is_watched() || speaker.may_speak(path))) {
-      std::fprintf(stderr, "espalier: rank %u of %u waits for rank 0 to write '%s'\n", place.rank,
-                   place.size, one_line(path).c_str());
+      std::fprintf(stderr, "espalier: rank %u of %u waits for rank 0 to write '%s'%s\n", place.rank,
+                   place.size, one_line(path).c_str(), word.so_far().c_str());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

@@ -88,9 +88,13 @@ bool Pmi::is_readable() const {
     if (ready < 0 && errno == EINTR) continue;
     if (ready > 0 || Clock::now() >= until_) return ready > 0;
     if (!word.is_due()) continue;
-    say_waiting(
-        {.launcher = "PMI", .job = space_, .rank = rank_, .size = size_, .absent = absent()},
-        speaker);
+    say_waiting({.launcher = "PMI",
+                 .job = space_,
+                 .rank = rank_,
+                 .size = size_,
+                 .absent = absent(),
+                 .so_far = word.so_far()},
+                speaker);
   }
 }
 

@@ -146,7 +146,8 @@ Result<void> Pmix::fence(std::chrono::milliseconds deadline) {
                    .job = self_.nspace,
                    .rank = self_.rank,
                    .size = size_,
-                   .absent = absent()},
+                   .absent = absent(),
+                   .so_far = word.so_far()},
                   speaker);
     }
   }

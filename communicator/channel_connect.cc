@@ -227,8 +227,8 @@ Result<void> Channel::connect_backbone(const bootstrap::EndOfAccept& end) {
       const std::uint64_t job = digest_bytes(kDigestSeed, first.data(), first.size());
       if (!facts.empty() && (bootstrap::FirstWord::is_watched() ||
                              speaker.may_speak("links of " + std::to_string(job)))) {
-        std::fprintf(stderr, "espalier: rank %u of %u waits for its links to %s\n", rank_, size_,
-                     facts.c_str());
+        std::fprintf(stderr, "espalier: rank %u of %u waits for its links to %s%s\n", rank_, size_,
+                     facts.c_str(), word.so_far().c_str());
       }
     }
     std::uint64_t pause_ns = job_->progress_others(this) ? kBusyWaitNs : kConnectPauseNs;

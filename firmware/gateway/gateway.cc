@@ -45,8 +45,8 @@ int Gateway::report_failure(int status, const Error& error) {
     fabrics_.clear();
   }
   record_.ended(error.message);
-  control::send_failure(channel(), "espalier-gateway", error.message);
-  return status;
+  control::send_failure(channel(), "espalier-gateway", error.message, has_bad_input_);
+  return has_bad_input_ ? kBadInput : status;
 }
 
 Conversation::Event Gateway::pump() {

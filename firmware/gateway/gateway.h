@@ -135,6 +135,7 @@ class Gateway {
 
   GatewayOptions options_;
   bool ended_ = false;                   // the launcher ended the node, or is gone
+  bool has_bad_input_ = false;           // its cables' interfaces are not as --links says
   std::uint64_t progress_ns_ = 0;        // time of the last progress of board, bridge or device
   std::uint64_t board_completions_ = 0;  // the conversation's count at the last pump()
   std::uint64_t board_progress_ns_ = 0;  // when that count last changed

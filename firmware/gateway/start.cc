@@ -352,7 +352,10 @@ Result<void> Gateway::open_fabric() {
     }
   }
   if (hop_by_hop != nullptr) {
-    ESPALIER_TRY_TO(config.lane_addresses, node::lane_addresses(*hop_by_hop));
+    auto addresses = node::lane_addresses(*hop_by_hop);
+    has_bad_input_ = !addresses;
+    if (!addresses) return fail(addresses.error());
+    config.lane_addresses = *std::move(addresses);
   }
   shape.block_bytes = largest_room(hello_);
   shape.reports_link_down = options_.node.updates();

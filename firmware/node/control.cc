@@ -71,6 +71,7 @@ void convert_order(Any& packet, Packet kind) {
       for (std::uint32_t& peer : packet.hello.peers) convert(peer);
       for (Address& address : packet.hello.addresses) convert(address.size);
       break;
+    case Packet::kFailed: convert(packet.failed.is_bad_input); break;
     case Packet::kPeers:
       convert(packet.peers.lanes);
       for (Address& address : packet.peers.addresses) convert(address.size);
@@ -210,8 +211,9 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   return size == 0 ? Received::kEnd : Received::kBad;
 }
 
-void send_failure(int channel, const char* program, const std::string& what) {
+void send_failure(int channel, const char* program, const std::string& what, bool is_bad_input) {
   Failed failed;
+  failed.is_bad_input = is_bad_input ? 1 : 0;
   const std::string line = one_line(what);
   std::snprintf(failed.text, sizeof failed.text, "%s", line.c_str());
   if (channel < 0 || (!send(channel, failed) && errno != EPIPE && errno != ECONNRESET)) {

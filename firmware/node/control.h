@@ -34,7 +34,7 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 11;
+inline constexpr std::uint32_t kControlVersion = 12;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -71,6 +71,7 @@ struct Hello {
   std::uint64_t release_digest = 0;
   std::uint32_t peers[kMaxLanes] = {};  // node at the other end of each lane
   Address addresses[kMaxLanes] = {};    // the address by which that node reaches this lane
+  char host[64] = {};                   // the name of its host, terminated
 };
 
 struct Ready {
@@ -83,7 +84,8 @@ struct Mapped {
 
 struct Failed {
   Packet packet = Packet::kFailed;
-  char text[kMaxTextBytes] = {};  // one line, terminated
+  std::uint32_t is_bad_input = 0;  // 1: of the launcher, found before the node had an endpoint
+  char text[kMaxTextBytes] = {};   // one line, terminated
 };
 
 // Without what a node goes on (docs/spares.md).
@@ -203,7 +205,8 @@ struct Quit {
   Packet packet = Packet::kQuit;
 };
 
-static_assert(sizeof(Hello) == 32 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
+static_assert(sizeof(Hello) == 32 + kMaxLanes * (4 + sizeof(Address)) + 64 &&
+              sizeof(Address) == 260);
 static_assert(sizeof(Peers) == 40 + kMaxLanes * sizeof(Address));
 static_assert(sizeof(Cause) == 12 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
 static_assert(sizeof(Report) == 136 && offsetof(Report, completed) == 16 &&
@@ -278,6 +281,7 @@ template <typename T>
 // their channels for failures of those nodes. A launcher that is gone has reported its reason.
 // Without a launcher (channel < 0, or it takes no packet) prints one line to stderr, after
 // `program`'s name.
-void send_failure(int channel, const char* program, const std::string& what);
+void send_failure(int channel, const char* program, const std::string& what,
+                  bool is_bad_input = false);
 
 }  // namespace espalier::control

@@ -2,6 +2,7 @@
 
 #include <net/if.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -27,7 +28,10 @@ Result<network::Link> find(const Link::Interface& wanted) {
   });
   if (link == links.end()) {
     if (if_nametoindex(wanted.name.c_str()) == 0) {
-      return fail(who + " does not exist on this host; expected the cable's interface here");
+      char host[65] = "";
+      (void)gethostname(host, sizeof host - 1);
+      return fail(who + " does not exist on this host, " + one_line(host) +
+                  "; expected the cable's interface here");
     }
     return fail(who + " is down; expected it up (ip link set " + one_line(wanted.name) + " up)");
   }

@@ -51,7 +51,7 @@ using Nodes = std::vector<std::unique_ptr<LocalNode>>;
 
 // Reports `what` to the launcher, or on stderr if there is none. Returns `status`.
 int fail(int status, int channel, const std::string& what) {
-  control::send_failure(channel, "espalier-node", what);
+  control::send_failure(channel, "espalier-node", what, status == kBadInput);
   return status;
 }
 
@@ -88,6 +88,7 @@ void describe(const LocalNode& node) {
   }
 }
 
+// Errors: the interfaces that the launcher's words name.
 Result<ofi::FixedConfig> endpoint_config(const BootOptions& options, const Nodes& nodes,
                                          std::size_t index) {
   ofi::FixedConfig config;
@@ -109,10 +110,9 @@ Result<ofi::FixedConfig> endpoint_config(const BootOptions& options, const Nodes
   return config;
 }
 
-Result<void> open_links(const BootOptions& options, Nodes& nodes, std::size_t index,
-                        std::uint32_t generations) {
+Result<void> open_links(const BootOptions& options, const ofi::FixedConfig& config, Nodes& nodes,
+                        std::size_t index, std::uint32_t generations) {
   using Opened = Result<std::shared_ptr<ofi::FixedLinks>>;
-  ESPALIER_TRY_TO(const ofi::FixedConfig config, endpoint_config(options, nodes, index));
   const auto open = [&]() -> Opened {
     auto opened = ofi::FixedLinks::open(config);
     if (opened) return *std::move(opened);
@@ -154,7 +154,9 @@ int connect(const BootOptions& options, Nodes& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
     const std::uint32_t generations = node.booted.image.spares != 0 ? Recovery::kAllGenerations : 1;
-    const auto opened = open_links(options, nodes, i, generations);
+    const auto config = endpoint_config(options, nodes, i);
+    if (!config) return fail(kBadInput, node, config.error().message);
+    const auto opened = open_links(options, *config, nodes, i, generations);
     if (!opened) return fail(kFailed, node, opened.error().message);
     wire_ups.emplace_back(node.channel);
     wire_ups.back().set_release(node.booted.image.release, node.booted.releases.running);
@@ -190,7 +192,8 @@ int connect(const BootOptions& options, Nodes& nodes) {
 Result<void> open_links_anew(const BootOptions& options, Nodes& nodes, std::uint32_t present,
                              std::uint32_t lost) {
   LocalNode& node = *nodes.front();
-  ESPALIER_TRY(open_links(options, nodes, 0, node.generations.count()));
+  ESPALIER_TRY_TO(const ofi::FixedConfig config, endpoint_config(options, nodes, 0));
+  ESPALIER_TRY(open_links(options, config, nodes, 0, node.generations.count()));
   ControlWireUp wire_up(node.channel);
   wire_up.set_release(node.booted.image.release, node.booted.releases.running);
   auto connected = connect(node.generations, node.number, node.channel, wire_up);

@@ -21,6 +21,7 @@ Result<void> ControlWireUp::publish(std::uint32_t node, const std::vector<std::s
                        .pid = pid_ != 0 ? pid_ : getpid(),
                        .release = release_,
                        .release_digest = release_digest_};
+  (void)gethostname(hello.host, sizeof hello.host - 1);
   hello.lanes = lanes_ = static_cast<std::uint32_t>(peers.size());
   std::copy(peers.begin(), peers.end(), hello.peers);
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {

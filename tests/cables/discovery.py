@@ -137,6 +137,13 @@ class Discovery(unittest.TestCase):
             self.assertIn("box0, box1, box2; box3, box4, box5", self.finding(graph, "islands"))
         self.assertFalse(path.exists())
 
+    def test_what_was_not_found_to_its_end_is_not_written(self):
+        lab, path, picture = self.lab("pair"), self.folder / "half.textproto", self.folder / "half.svg"
+        for status, graph, said, _ in search(lab, self.secret, "--hosts", 3, "--topology", path, "--svg", picture, wait=3):
+            self.assertEqual((status, said), (1, "espalier: 1 fault in the graph of the cables; no file was written\n"))
+            self.assertEqual(cables_of(graph), built(lab))
+        self.assertFalse(path.exists() or picture.exists())
+
     def test_names_that_a_topology_cannot_have_are_named(self):
         path = self.folder / "ports"
         path.write_text("box1 Ethernet1/1 box2 eth0\n", encoding="ascii")

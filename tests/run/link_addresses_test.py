@@ -7,6 +7,7 @@ link_addresses_test.py --whole    eleven collectives on each shape
 """
 import json
 import os
+import socket
 import subprocess
 import sys
 import unittest
@@ -185,7 +186,13 @@ class Wrong(Base):
         self.refuses(good.replace('end { host: "host1" interface: "cable1" }', ""), file + "6: cable: it has 1 end; expected two")
         self.refuses(good.replace('host: "host1" interface', 'host: "host7" interface'), "host 'host7' is not a node's host; expected")
         self.refuses(good.replace("cable1", "cable0"), "interface cable0 of host host0 is the end of two cables; expected one cable")
-        self.refuses(good.replace('"host1" interface: "cable1"', '"host1" interface: "cable9"'), "rank 1: the cable to node 0: interface cable9 does not exist on this host; expected")
+        self.refuses(good.replace('"host1" interface: "cable1"', '"host1" interface: "cable9"'), "rank 1: the cable to node 0: interface cable9 does not exist on this host, ")
+        remote = f"0-1={GATEWAY} --node-command 'ip netns exec {PREFIX}%r {espalier.NODE} --stdio'"
+        for way in (("--start", remote), ("--start", f"0-1=ip netns exec {PREFIX}%r {espalier.NODE}")):
+            words = self.words(self.path / "cables.textproto", "allreduce", *way)
+            at = words.index("--launch-prefix")
+            self.refused(espalier.run_text(*words[:at], *words[at + 2:]),
+                         "rank 1: the cable to node 0: interface cable9 does not exist on this host, ")
         self.refuses(good, "--address", more=("--address", "fe80::1%cable0"))
         self.refuses(good, "--cables names interfaces, and mem binds no IP; expected --provider tcp", more=("--provider", "mem"))
         self.refuses(good, "--links routed: nothing forwards between cables", more=("--links", "routed"))
@@ -220,7 +227,11 @@ class Wrong(Base):
         line = job.stderr.readline()
         job.terminate()
         job.communicate()
-        self.assertEqual(line, "espalier: waiting for rank 0, rank 1 to connect; 'espalier cables' shows which interfaces each cable joins\n")
+        end = r"cable{} of host{} \(\[fe80::[0-9a-f:]+\]:\d+\)"
+        cables = ", ".join(f"{end.format(k, 0)} to {end.format(1 - k, 1)}" for k in (0, 1))
+        hosts = "; ".join(f"rank {node} runs on host {socket.gethostname()}, and the cables' file has host{node}" for node in (0, 1))
+        self.assertRegex(line, f"^espalier: waiting for rank 0, rank 1 to connect over {cables}; {hosts}; "
+                         "'espalier cables' shows which interfaces each cable joins\n$")
 
 
 if __name__ == "__main__":

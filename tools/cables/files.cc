@@ -98,7 +98,22 @@ NamedEnd lldp_neighbour(const Json& entry) {
   return end;
 }
 
-Result<void> add_lldp(GraphBuilder& builder, const std::string& host, const Source& source) {
+using LldpHosts = std::vector<std::pair<std::string, Source>>;
+
+// Returns the only host given whose name is this one with or without a domain; otherwise the name.
+std::string given_host(const std::string& name, const LldpHosts& hosts) {
+  const std::string* found = nullptr;
+  for (const auto& [host, source] : hosts) {
+    if (host == name) return name;
+    if (!host.starts_with(name + ".") && !name.starts_with(host + ".")) continue;
+    if (found != nullptr) return name;
+    found = &host;
+  }
+  return found == nullptr ? name : *found;
+}
+
+Result<void> add_lldp(GraphBuilder& builder, const LldpHosts& hosts, const std::string& host,
+                      const Source& source) {
   const std::string form =
       "'" + one_line(source.name) + "' is not what 'lldpcli -f json show neighbors' prints";
   const auto json = Json::parse(source.text);
@@ -115,7 +130,8 @@ Result<void> add_lldp(GraphBuilder& builder, const std::string& host, const Sour
       const NamedEnd neighbour = lldp_neighbour(about);
       if (neighbour.host.empty() || neighbour.interface.empty()) continue;  // it says no names
       // Switches have names such as "Port 3".
-      const NamedEnd there{name_from(neighbour.host), name_from(neighbour.interface)};
+      const NamedEnd there{given_host(name_from(neighbour.host), hosts),
+                           name_from(neighbour.interface)};
       ESPALIER_TRY(builder.add(form, {host, name}, there, 0));
     }
   }
@@ -169,9 +185,9 @@ Result<Graph> read_lines(const Source& source) {
   return builder.finish("'" + one_line(source.name) + "'");
 }
 
-Result<Graph> read_lldp(const std::vector<std::pair<std::string, Source>>& hosts) {
+Result<Graph> read_lldp(const LldpHosts& hosts) {
   GraphBuilder builder;
-  for (const auto& [host, source] : hosts) ESPALIER_TRY(add_lldp(builder, host, source));
+  for (const auto& [host, source] : hosts) ESPALIER_TRY(add_lldp(builder, hosts, host, source));
   return builder.finish("LLDP");
 }
 

@@ -22,7 +22,8 @@ struct Source {
 [[nodiscard]] Result<Graph> read_lines(const Source& source);
 
 // What 'lldpcli -f json show neighbors' printed on some hosts, each with its host's name. A cable
-// that one end lists is there: a daemon that started later may not know of it yet.
+// that one end lists is there: a daemon that started later may not know of it yet. A neighbour with
+// the name of a given host but for the domain is this host.
 // Errors: not of this form, no cable.
 [[nodiscard]] Result<Graph> read_lldp(const std::vector<std::pair<std::string, Source>>& hosts);
 

@@ -79,6 +79,14 @@ TEST(CableFiles, LldpOfSeveralHostsIsJoined) {
   };
   EXPECT_EQ(cables_in(or_throw(read(several, one))), "box0 to1-box1 to0 box0 to2-box2 to0 ");
   EXPECT_EQ(cables_in(or_throw(read(nothing, one))), "box0 to1-box1 to0 ");
+  // Some daemons give the name with the domain, and some hosts are given so.
+  const std::string full = "{\"lldp\":{\"interface\":" + entry("to0", "box0.lab.net", "to1") + "}}";
+  EXPECT_EQ(cables_in(or_throw(read(several, full))), "box0 to1-box1 to0 box0 to2-box2 to0 ");
+  const auto given = read_lldp({{"box0.lab.net", {"a", nothing}}, {"box1", {"b", one}}});
+  EXPECT_EQ(cables_in(or_throw(given)), "box0.lab.net to1-box1 to0 ");
+  const auto two =
+      read_lldp({{"box0.a", {"a", nothing}}, {"box0.b", {"b", nothing}}, {"c", {"c", one}}});
+  EXPECT_EQ(cables_in(or_throw(two)), "box0 to1-c to0 ");
   EXPECT_EQ(message_of(read(nothing, nothing)), "LLDP has no cable; expected one or more");
   const std::string by_switch =
       "{\"lldp\":{\"interface\":[" + entry("m0", "a switch", "Port 3") + "]}}";

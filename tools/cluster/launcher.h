@@ -52,7 +52,9 @@ struct LaunchOptions {
   std::vector<std::string> commands;
   // Hop by hop: each node's links, as espalier-node's --links takes them. Empty: routed.
   std::vector<std::string> links;
-  bool has_cables = false;         // `links` name the interfaces of cables
+  // By node, if `links` name the interfaces of cables: the end of each lane, "eth0 of host1".
+  std::vector<std::vector<std::string>> cables;
+  std::vector<std::string> hosts;  // the same: the host that the cables' file names; may be empty
   std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
   std::uint32_t window = kMaxWindow;
   std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
@@ -132,7 +134,8 @@ struct Member {
   control::Report report;
   std::uint64_t completed_before = 0;  // collectives of all runs before the report's
   std::string failure;                 // kFailed: why, one line
-  bool refused = false;  // ... before it had an endpoint: it is an espalier-node that says so
+  bool refused =
+      false;  // ... before it had an endpoint: its input, or an espalier-node that says so
   SharedMemory memory;
 };
 
@@ -218,6 +221,11 @@ class NodeProcesses {
   // broke it off.
   [[nodiscard]] Result<void> await(Member::State state);
   void say_unconnected() const;
+  // Returns the cables between nodes that have not connected, and nodes on hosts of other names
+  // than the cables' file has, as the end of a line.
+  [[nodiscard]] std::string unconnected_cables() const;
+  [[nodiscard]] std::string cable_end(std::uint32_t node, std::uint32_t lane) const;
+  [[nodiscard]] std::uint32_t other_lane(std::uint32_t node, std::uint32_t lane) const;
   // Returns a node's error with the name of the neighbour that did not connect.
   [[nodiscard]] std::string with_name(const std::string& error) const;
   [[nodiscard]] Result<void> await_reports();

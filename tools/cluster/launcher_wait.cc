@@ -1,6 +1,7 @@
 // The launcher's waits: receiving from nodes, and declaring them failed.
 
 #include <poll.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "base/parse_number.h"
 #include "base/try.h"
 #include "bootstrap/first_word.h"
+#include "hal/fabric/address.h"
 #include "tools/cluster/launcher.h"
 
 namespace espalier::cluster {
@@ -23,6 +25,7 @@ namespace {
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint32_t kConnectPatience = 5;  // s, without ESPALIER_PATIENCE
 constexpr char kCablesHint[] = "; 'espalier cables' shows which interfaces each cable joins";
+constexpr std::uint32_t kMaxCablesShown = 4;
 constexpr std::uint64_t kListen = kSecond / 10;  // the longest time between two looks at the clock
 constexpr std::uint64_t kReportTime = kSecond / 10;  // the longest that a report of a board takes
 // All nodes must have their order before they start. Each takes a wake-up to read it.
@@ -59,6 +62,12 @@ std::string wrong_size(const control::Hello& hello) {
            std::to_string(control::kMaxAddressBytes);
   }
   return "";
+}
+
+// Whether two names of hosts are equal but for a domain.
+bool is_same_host(const std::string& a, const std::string& b) {
+  const std::string first = a.substr(0, a.find('.')), second = b.substr(0, b.find('.'));
+  return strcasecmp(first.c_str(), second.c_str()) == 0;
 }
 
 std::string seconds(std::uint64_t nanoseconds) {
@@ -119,7 +128,7 @@ std::string NodeProcesses::with_name(const std::string& error) const {
   const std::string_view number = std::string_view(error).substr(0, end).substr(kBefore.size());
   if (!parse_number(number, node) || node >= members_.size()) return error;
   return "cannot connect to the neighbours: " + name(node) + error.substr(end) +
-         (options_.has_cables ? kCablesHint : "");
+         (options_.cables.empty() ? "" : kCablesHint);
 }
 
 // Prints which nodes have not connected.
@@ -129,8 +138,57 @@ void NodeProcesses::say_unconnected() const {
     if (members_[node].state == Member::State::kHello)
       nodes += (nodes.empty() ? "" : ", ") + name(node);
   }
-  std::fprintf(stderr, "espalier: waiting for %s to connect%s\n", one_line(nodes).c_str(),
-               options_.has_cables ? kCablesHint : "");
+  const bool has_cables = !options_.cables.empty();
+  std::fprintf(stderr, "espalier: waiting for %s to connect%s%s\n", one_line(nodes).c_str(),
+               has_cables ? one_line(unconnected_cables()).c_str() : "",
+               has_cables ? kCablesHint : "");
+}
+
+std::string NodeProcesses::unconnected_cables() const {
+  const auto waits = [this](std::uint32_t node) {
+    return members_[node].state == Member::State::kHello;
+  };
+  std::string text;
+  std::uint32_t count = 0;
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    const control::Hello& hello = members_[node].hello;
+    for (std::uint32_t lane = 0; waits(node) && lane < hello.lanes; ++lane) {
+      const std::uint32_t peer = hello.peers[lane];
+      if (peer <= node || peer >= members_.size() || !waits(peer) || ++count > kMaxCablesShown) {
+        continue;
+      }
+      text += (count == 1 ? " over " : ", ") + cable_end(node, lane) + " to " +
+              cable_end(peer, other_lane(node, lane));
+    }
+  }
+  if (count > kMaxCablesShown) text += " and " + std::to_string(count - kMaxCablesShown) + " more";
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    const std::string& host = options_.hosts[node];
+    const std::string own = members_[node].hello.host;
+    if (!waits(node) || host.empty() || own.empty() || is_same_host(host, own)) continue;
+    text += "; " + name(node) + " runs on host " + own + ", and the cables' file has " + host;
+  }
+  return text;
+}
+
+// "eth0 of host1 ([fe80::1]:4000)"
+std::string NodeProcesses::cable_end(std::uint32_t node, std::uint32_t lane) const {
+  const control::Address& address = members_[node].hello.addresses[lane];
+  const std::vector<std::string>& ends = options_.cables[node];
+  return (lane < ends.size() ? ends[lane] : name(node)) + " (" +
+         ofi::address_text({address.bytes, address.size}) + ")";
+}
+
+// Lane k of those between two nodes leads to lane k of the other one.
+std::uint32_t NodeProcesses::other_lane(std::uint32_t node, std::uint32_t lane) const {
+  const control::Hello& here = members_[node].hello;
+  const control::Hello& there = members_[here.peers[lane]].hello;
+  const auto before = std::count(here.peers, here.peers + lane, here.peers[lane]);
+  std::uint32_t other = 0;
+  for (std::int64_t left = before; other + 1 < there.lanes; ++other) {
+    if (there.peers[other] == node && left-- == 0) break;
+  }
+  return other;
 }
 
 Result<void> NodeProcesses::await(Member::State state) {
@@ -212,6 +270,7 @@ void NodeProcesses::take_packet(Member& member) {
       if (std::string wrong = wrong_size(packet.hello); !wrong.empty()) {
         return refuse(member, wrong);
       }
+      packet.hello.host[sizeof packet.hello.host - 1] = '\0';
       member.hello = packet.hello;
       member.pid = packet.hello.pid;
       member.state = Member::State::kHello;
@@ -237,7 +296,8 @@ void NodeProcesses::take_packet(Member& member) {
       packet.failed.text[control::kMaxTextBytes - 1] = '\0';
       member.failure = with_name(one_line(packet.failed.text));
       member.refused =
-          member.state == Member::State::kStarting && processes_[member.process].command.empty();
+          member.state == Member::State::kStarting &&
+          (packet.failed.is_bad_input != 0 || processes_[member.process].command.empty());
       member.state = Member::State::kFailed;
       break;
     default: refuse(member, "sent a packet that is not a node's"); break;

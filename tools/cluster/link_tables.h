@@ -16,6 +16,7 @@ struct NodeLink {
   // The interface by which each lane leaves, "eth0", or with the MTU that it must have,
   // "eth0/9000"; empty: the fabric chooses.
   std::vector<std::string> interfaces = {};
+  std::vector<std::string> cables = {};  // the same, for messages: "eth0 of host1"; or empty
 };
 using LinkTable = std::vector<NodeLink>;
 

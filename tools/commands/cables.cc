@@ -124,13 +124,15 @@ void run_cables(const CablesWords& words) {
   }
   const cables::SearchResult found = find(words);
   print(found, words.is_json);
-  write_files(found.graph, words);
+  if (found.is_settled) write_files(found.graph, words);
+  const bool has_files = !words.topology.empty() || !words.svg.empty();
+  const std::string unwritten = !found.is_settled && has_files ? "; no file was written" : "";
   std::size_t faults = 0;
   for (const cables::Finding& finding : found.graph.findings) faults += finding.is_fault();
-  if (faults != 0) negative(counted(faults, "fault") + " in the graph of the cables");
+  if (faults != 0) negative(counted(faults, "fault") + " in the graph of the cables" + unwritten);
   if (!found.is_settled) {
     negative("the graph still changed after " + counted(words.wait_s, "second") +
-             "; expected a longer --wait");
+             "; expected a longer --wait" + unwritten);
   }
 }
 

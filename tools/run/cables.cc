@@ -48,15 +48,18 @@ std::vector<const Cable*> deal_lanes(const std::vector<const Cable*>& cables, st
   return dealt;
 }
 
+const Cable::End& end_of(const Cable& cable, std::uint32_t node) {
+  return cable.ends[cable.ends[0].node == node ? 0 : 1];
+}
+
 std::string interface_of(const Cable& cable, std::uint32_t node) {
-  const Cable::End& end = cable.ends[cable.ends[0].node == node ? 0 : 1];
-  return end.interface + (cable.mtu == 0 ? "" : "/" + std::to_string(cable.mtu));
+  return end_of(cable, node).interface + (cable.mtu == 0 ? "" : "/" + std::to_string(cable.mtu));
 }
 
 }  // namespace
 
-void add_cables(const RunOptions& options, const topology::Topology& topology,
-                std::vector<tools::LinkTable>& tables) {
+std::vector<std::string> add_cables(const RunOptions& options, const topology::Topology& topology,
+                                    std::vector<tools::LinkTable>& tables) {
   const std::string where = "--cables " + tools::one_line(options.cables) + ": ";
   const auto content = tools::or_bad_input(topology::read_custom_file(options.cables));
   if (content.cables.empty()) {
@@ -68,6 +71,8 @@ void add_cables(const RunOptions& options, const topology::Topology& topology,
                      "; expected the same nodes");
   }
   const CableTable cables = cable_table(content.cables);
+  std::vector<std::string> hosts;
+  for (const auto& node : content.nodes) hosts.push_back(node.host);
   for (std::uint32_t node = 0; node < tables.size(); ++node) {
     for (tools::NodeLink& link : tables[node]) {
       const auto found = cables.find(std::minmax(node, link.peer));
@@ -80,10 +85,13 @@ void add_cables(const RunOptions& options, const topology::Topology& topology,
       if (link.out != 0) link.out = std::max(link.out, count);
       if (link.in != 0) link.in = std::max(link.in, count);
       for (const Cable* cable : deal_lanes(found->second, std::max(link.out, link.in))) {
+        const std::string& host = hosts[node].empty() ? topology.node_name(node) : hosts[node];
         link.interfaces.push_back(interface_of(*cable, node));
+        link.cables.push_back(end_of(*cable, node).interface + " of " + host);
       }
     }
   }
+  return hosts;
 }
 
 }  // namespace espalier::run_command

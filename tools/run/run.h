@@ -68,9 +68,9 @@ struct RunOptions {
 
 // Gives each lane of the links the interface of its cable, as the file of --cables says. A link has
 // as many lanes as cables, at least. Throws Failure (bad input): a wrong file, other nodes, a link
-// without a cable.
-void add_cables(const RunOptions& options, const topology::Topology& topology,
-                std::vector<tools::LinkTable>& tables);
+// without a cable. Returns each node's host, as the file names it.
+std::vector<std::string> add_cables(const RunOptions& options, const topology::Topology& topology,
+                                    std::vector<tools::LinkTable>& tables);
 
 // Returns the command that starts each of `nodes` nodes (LaunchOptions.commands), from --start:
 // NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).

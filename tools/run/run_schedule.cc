@@ -119,8 +119,15 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   const bool hop_by_hop = runs_hop_by_hop(options, schedule);
   std::vector<tools::LinkTable> tables;
   if (hop_by_hop) tables = link_tables(schedule);
-  options.launch.has_cables = !options.cables.empty();
-  if (options.launch.has_cables) add_cables(options, *schedule.topology, tables);
+  if (!options.cables.empty()) {
+    options.launch.hosts = add_cables(options, *schedule.topology, tables);
+    for (const tools::LinkTable& table : tables) {
+      std::vector<std::string>& ends = options.launch.cables.emplace_back();
+      for (const tools::NodeLink& link : table) {
+        ends.insert(ends.end(), link.cables.begin(), link.cables.end());
+      }
+    }
+  }
   for (const tools::LinkTable& table : tables)
     options.launch.links.push_back(tools::to_text(table));
   check_memory(options, schedule, tables, what, most);

@@ -219,7 +219,8 @@ Result<void> LaneConnector::start_links(std::span<const std::uint32_t> links) {
     if (lane.connect_until_ns != 0) continue;
     lane.connect_until_ns = time_ns + state_.config.connect_deadline_ns;
     if (lane.hello_received) continue;
-    const bool is_connected = state_.domain->uses(lane.remote_name, lane.target) > 1;
+    const bool is_connected =
+        has_missed_greeting_ || state_.domain->uses(lane.remote_name, lane.target) > 1;
     lane.greet_delay_ns = lane.opens                                 ? kFirstGreetDelayNs
                           : is_connected || state_.shared == nullptr ? kHigherGreetDelayNs
                                                                      : kYoungerGreetDelayNs;
@@ -266,6 +267,7 @@ void LaneConnector::hello_arrived(Lane& lane, std::uint64_t code) {
 // A greeting that cannot be answered yet is ignored: the peer repeats it.
 void LaneConnector::greeting_arrived(std::uint32_t node) {
   if (state_.max_links == 0) return;
+  has_missed_greeting_ = has_missed_greeting_ || addresses_.empty();
   GreetingEntry entry;
   const std::byte* const greetings =
       state_.shared != nullptr ? state_.shared->greetings_memory() : state_.arena.get();

@@ -80,6 +80,7 @@ class LaneConnector {
   EndpointState& state_;
   std::uint64_t greet_until_ns_ = 0;
   std::vector<std::string> addresses_;  // by node; only with added links
+  bool has_missed_greeting_ = false;    // one arrived before the addresses: its peer is connected
 };
 
 }  // namespace espalier::ofi
