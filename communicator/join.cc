@@ -14,6 +14,7 @@
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
 #include "base/try.h"
+#include "bootstrap/cables/job_graph.h"
 #include "bootstrap/client.h"
 #include "bootstrap/data_address.h"
 #include "communicator/begin_record.h"
@@ -52,6 +53,16 @@ Result<void> agree_on_addresses(Job& job, const std::vector<std::uint32_t>& rank
   const JoinOptions& options = job.options();
   if (!ofi::binds_address(options.provider)) {
     job.set_address(options.local_address);  // which some refuse
+    return {};
+  }
+  // No address reaches all: each cable has its own.
+  const auto cables = cables::job_graph(job.members());
+  if (cables != nullptr && cables->hosts.size() > 1) {
+    if (!options.local_address.empty()) {
+      return fail(
+          "local_address is not used by a job over its cables; expected ESPALIER_INTERFACE");
+    }
+    job.set_address(job.members().local_address());
     return {};
   }
   const auto ip = network::parse_ip(options.local_address);
