@@ -60,6 +60,16 @@ Result<void> agree_on_addresses(Job& job, const std::vector<std::uint32_t>& rank
     job.set_address(options.local_address);  // which some refuse
     return {};
   }
+  // No address reaches all: each cable has its own.
+  const auto cables = cables::job_graph(job.members());
+  if (cables != nullptr && cables->hosts.size() > 1) {
+    if (!options.local_address.empty()) {
+      return fail(
+          "local_address is not used by a job over its cables; expected ESPALIER_INTERFACE");
+    }
+    job.set_address(job.members().local_address());
+    return {};
+  }
   const auto ip = network::parse_ip(options.local_address);
   if (!ip && !options.local_address.empty()) {
     return fail("local_address '" + one_line(options.local_address) +
