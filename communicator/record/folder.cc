@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "base/one_line.h"
 #include "base/process/variables.h"
@@ -209,11 +210,24 @@ Life life_of(const Identity& identity, const std::string& path) {
   return stat[0] == 'T' || stat[0] == 't' ? Life::kStopped : Life::kRuns;
 }
 
+namespace {
+
+// The record of a process that has ended.
+struct Ended {
+  std::string path = {};
+  std::uint32_t rank = 0;
+  std::uint64_t start_ticks = UINT64_MAX;  // of the process; not known
+};
+
+}  // namespace
+
+// A job that lives keeps the records of its ended processes, except those that were replaced.
 void remove_stale(const std::string& folder) {
   const auto paths = list(folder);
   if (!paths) return;
   std::set<std::string> living;
-  std::map<std::string, std::vector<std::string>> ended;
+  std::map<std::string, std::vector<Ended>> ended;
+  std::map<std::pair<std::string, std::uint32_t>, std::uint64_t> newest;  // start, by job and rank
   for (const std::string& path : *paths) {
     FileName name;
     (void)parse(path.substr(folder.size() + 1), name);
@@ -224,15 +238,24 @@ void remove_stale(const std::string& folder) {
     if (is_gone && (name.pid_space != own_pid_space() || !stat_of(name.pid).empty())) continue;
     if (!is_gone && !view) {
       if (is_unfinished(path, name, status)) (void)unlink(path.c_str());
-    } else if (!is_gone && life_of(view->identity, path) != Life::kEnded) {
+      continue;
+    }
+    const std::uint64_t start = is_gone ? UINT64_MAX : view->identity.start_ticks;
+    if (!is_gone) {
+      std::uint64_t& last = newest[{name.job, name.rank}];
+      last = std::max(last, start);
+    }
+    if (!is_gone && life_of(view->identity, path) != Life::kEnded) {
       living.insert(name.job);
     } else {
-      ended[name.job].push_back(path);
+      ended[name.job].push_back({path, name.rank, start});
     }
   }
   for (const auto& [job, of] : ended) {
-    if (living.contains(job)) continue;
-    for (const std::string& path : of) (void)unlink(path.c_str());
+    for (const Ended& one : of) {
+      const bool is_replaced = one.start_ticks != 0 && one.start_ticks < newest[{job, one.rank}];
+      if (is_replaced || !living.contains(job)) (void)unlink(one.path.c_str());
+    }
   }
 }
 

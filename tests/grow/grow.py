@@ -208,11 +208,12 @@ def soak(args, rounds, provider, dice, log):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "tmp").mkdir()
+        (folder / "run").mkdir(mode=0o700)
         stop, job, port, secret = folder / "stop", folder / "job", str(free_port()), folder / "secret"
         secret.write_bytes(os.urandom(32))
         secret.chmod(0o600)
         variables = {"GROW_PROVIDER": provider, "GROW_DEADLINE_MS": str(SOAK_DEADLINE_MS), "TMPDIR": str(folder / "tmp"),
-                     "XDG_CACHE_HOME": str(folder)}
+                     "XDG_CACHE_HOME": str(folder), "XDG_RUNTIME_DIR": str(folder / "run")}
         ranks = [Process([args.member, "rounds", stop], log, RANK=str(rank), WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
                          ESPALIER_SECRET_FILE=str(secret), ESPALIER_JOB_FILE=str(job), **variables) for rank in range(4)]
         others, samples, begin, last = ranks[2:], [], time.monotonic(), 0

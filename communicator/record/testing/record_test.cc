@@ -310,6 +310,35 @@ TEST_F(RecordTest, ReadersRemoveWhatAKilledProcessLeft) {
   EXPECT_TRUE(paths().empty());
 }
 
+// A job that loses a rank and gets another one again and again keeps the last record of it.
+TEST_F(RecordTest, ReadersRemoveTheRecordsOfReplacedProcesses) {
+  const auto lives = make(0);
+  lives->joined(std::vector<Card>(4, {"a", "abc", true}), 0);
+  std::string last;
+  for (int round = 0; round < 3; ++round) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto writer = make(2);
+      writer->joined(std::vector<Card>(4, {"a", "abc", true}), 2);
+      const std::string name = "abc.2." + std::to_string(getpid());
+      (void)!write(ready[1], name.data(), name.size());
+      _exit(0);
+    }
+    char name[64] = {};
+    ASSERT_GT(read(ready[0], name, sizeof name - 1), 0);
+    for (const int end : ready) close(end);
+    last = name;
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // starts count in ticks of 10 ms
+  }
+  EXPECT_EQ(paths().size(), 4u);
+  remove_stale(folder());
+  ASSERT_EQ(paths().size(), 2u);
+  EXPECT_TRUE(paths()[0].ends_with(last) || paths()[1].ends_with(last)) << last;
+}
+
 TEST_F(RecordTest, ReadersRemoveWhatAProcessLeftThatWasKilledBeforeItFilledItsRecord) {
   const auto writer = make();  // makes the folder
   const std::string own = paths().front();
