@@ -4,6 +4,7 @@
 remote.py serve                                  on each host: runs the commands of its neighbours, until its input ends
 remote.py [OPTIONS] ADDRESS%INTERFACE COMMAND    the remote shell
 """
+import contextlib
 import os
 import selectors
 import socket
@@ -33,7 +34,9 @@ def handle(connection):
                 process.stdin.close()
             threading.Thread(target=feed, daemon=True).start()
             copy(lambda: os.read(process.stdout.fileno(), 65536), connection.sendall)
-            connection.shutdown(socket.SHUT_WR)
+            process.stdout.close()
+            with contextlib.suppress(OSError):  # the neighbour is gone
+                connection.shutdown(socket.SHUT_WR)
 
 
 def serve():

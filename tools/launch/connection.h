@@ -71,6 +71,10 @@ class Connection {
   void go_over(const Way& over, std::uint32_t other_channel, Reader reader, const Fields& resumed);
   // Tells the daemon of a session which messages have arrived, if that is due.
   void keep_alive(std::uint64_t now_ns) { pass(session.alive(now_ns)); }
+  // Tells the daemon of a session that this process stops.
+  void pause() {
+    if (session.has_begun()) pass(encode({"pause"}));
+  }
   // Sends the message, or keeps it for flush().
   void send(const Fields& message);
   void flush() { shell_.flush(); }

@@ -457,8 +457,8 @@ void Daemon::feed() {
 
 void Daemon::wait_and_serve() {
   // A negative time, which is none, is the longest as a number without a sign.
-  const auto timeout_ms = static_cast<int>(std::min(static_cast<unsigned>(flush_parts()),
-                                                    static_cast<unsigned>(link_.timeout_ms())));
+  const auto timeout_ms = static_cast<int>(
+      std::min(static_cast<unsigned>(flush_parts()), static_cast<unsigned>(link_.timeout_ms())));
   std::vector<pollfd> files{{signals_, POLLIN, 0}};
   files.push_back({input_bytes_.empty() ? -1 : input_, POLLOUT, 0});
   const auto link = link_.events();

@@ -51,7 +51,7 @@ Connection* Detours::find(std::uint32_t number) const {
 
 bool Detours::is_silent(const Connection& host, std::uint64_t now_ns) const {
   if (!host.session.has_begun()) return false;
-  return host.is_cut || now_ns > host.session.heard_at_ns() + kSilentTime;
+  return host.is_cut || host.session.is_silent(now_ns, kSilentTime);
 }
 
 void Detours::tick(std::uint64_t now_ns) {
@@ -77,7 +77,8 @@ void Detours::look_at(Connection& host, std::uint64_t now_ns) {
     say_(host.where() + " is silent: its cable, or one before it, is broken; looking for another");
   }
   if (is_new) {
-    std::erase_if(tried_, [&host](const Attempt& each) { return std::get<2>(each) == host.number; });
+    std::erase_if(tried_,
+                  [&host](const Attempt& each) { return std::get<2>(each) == host.number; });
   }
   if (now_ns > since->second + kLostTime) {
     host.refusal = "no other cable leads to it";
@@ -97,9 +98,9 @@ void Detours::try_next(Connection& host, std::uint64_t now_ns) {
                           from.number != host.number && !is_silent(from, now_ns);
     if (!is_there) continue;
     for (const Neighbour& to : from.surroundings->found) {
-      const bool is_host = std::any_of(
-          host.surroundings->own.begin(), host.surroundings->own.end(),
-          [&to](const Neighbour& own) { return own.address == to.address; });
+      const bool is_host =
+          std::any_of(host.surroundings->own.begin(), host.surroundings->own.end(),
+                      [&to](const Neighbour& own) { return own.address == to.address; });
       const bool is_present = host.way->from == from.number && host.way->to == to;
       if (!is_host || (is_present && !host.is_cut)) continue;
       if (!tried_.insert({from.number, to.interface, host.number}).second) continue;
@@ -110,9 +111,8 @@ void Detours::try_next(Connection& host, std::uint64_t now_ns) {
           is_host_name(host.host.name)) {
         shell += " -o HostKeyAlias=" + host.host.name;
       }
-      return relay_({from.number, to},
-                    {"reach", std::to_string(channel), to.address + "%" + to.interface, espalier_,
-                     shell, name_});
+      return relay_({from.number, to}, {"reach", std::to_string(channel),
+                                        to.address + "%" + to.interface, espalier_, shell, name_});
     }
   }
 }

@@ -95,6 +95,7 @@ void Job::take_signal() {
 // does not know.
 void Job::stop_and_go_on() {
   end_all(SIGSTOP);
+  for (Connection& connection : connections_) connection.pause();
   kill(getpid(), SIGSTOP);
   end_all(SIGCONT);
 }

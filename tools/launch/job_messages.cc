@@ -143,7 +143,8 @@ bool Job::handle(Connection& connection, const Fields& message) {
     take_hello(connection, message);
   } else if (name == "lasting" && message.size() == 1 && connection.way) {
     connection.session.begin_taking(monotonic_ns());
-  } else if (name == "neighbours" && connection.state != State::kStarting && options_.cables.lead_to_hosts) {
+  } else if (name == "neighbours" && connection.state != State::kStarting &&
+             options_.cables.lead_to_hosts) {
     connection.surroundings = read_surroundings(message);
     return connection.surroundings.has_value();
   } else if ((name == "from" || name == "words" || name == "gone") &&

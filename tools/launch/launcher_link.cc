@@ -140,6 +140,7 @@ void LauncherLink::serve(const pollfd* events, const Take& take) {
     if (!is_open) lose();
   }
   if (events[2].revents != 0) accept_other();
+  if (in_ >= 0 && session_.is_silent(monotonic_ns(), kDeafTime)) lose();
   const std::string alive = in_ < 0 || !is_resumed_ ? "" : session_.alive(monotonic_ns());
   if (alive.empty()) return;
   outgoing_ += alive;

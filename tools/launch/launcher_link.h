@@ -1,6 +1,6 @@
 #pragma once
-// A daemon's way to its launcher: its stdin and stdout, and once the launcher has asked for a lasting
-// session, others after them. Host only.
+// A daemon's way to its launcher: its stdin and stdout, and others after them once the launcher has
+// asked for a session. Host only.
 
 #include <poll.h>
 

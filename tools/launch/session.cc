@@ -19,6 +19,8 @@ void Session::drop_taken(const std::string& count) {
 bool Session::take(const Fields& message, std::uint64_t now_ns) {
   if (!counts_taken_) return false;
   heard_at_ns_ = now_ns;
+  is_paused_ = message.size() == 1 && message[0] == "pause";
+  if (is_paused_) return true;
   if (message.size() == 2 && (message[0] == "alive" || message[0] == "resumed")) {
     drop_taken(message[1]);
     return true;
@@ -39,9 +41,7 @@ std::string Session::alive(std::uint64_t now_ns) {
   return launch::encode({"alive", std::to_string(taken_)});
 }
 
-std::string Session::resumed() const {
-  return launch::encode({"resumed", std::to_string(taken_)});
-}
+std::string Session::resumed() const { return launch::encode({"resumed", std::to_string(taken_)}); }
 
 std::string Session::rest() const {
   std::string bytes;
