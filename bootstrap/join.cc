@@ -25,6 +25,7 @@
 #include "bootstrap/first_word.h"
 #include "bootstrap/message.h"
 #include "bootstrap/newcomers.h"
+#include "bootstrap/over_cables.h"
 #include "bootstrap/process_manager.h"
 #include "bootstrap/secret.h"
 #include "bootstrap/stream.h"
@@ -57,6 +58,11 @@ Result<std::optional<std::uint32_t>> either(Variable own, Variable usual, std::u
 Error none_of(const std::string& name) {
   return {"the environment has no " + name +
           "; expected RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT together"};
+}
+
+Error none_of_cables(const std::string& name) {
+  return {"the environment has no " + name +
+          "; expected RANK, WORLD_SIZE and ESPALIER_SECRET_FILE together with ESPALIER_CABLES"};
 }
 
 // The address of rank 0. Errors: a wrong value; none; two that differ.
@@ -383,6 +389,44 @@ Result<Place> from_job_file(const Options& options, const RankFiles& files) {
   return place;
 }
 
+// The files of a rank over cables: two sockets per interface are counted for eight interfaces.
+constexpr std::uint64_t kCableFiles = 20;
+
+// Over the cables of the hosts. MASTER_ADDR and MASTER_PORT may be set: scripts for PyTorch set
+// them always.
+Result<std::unique_ptr<Bootstrap>> from_cables(const Options& options, const RankFiles& files) {
+  for (const Variable other :
+       {Variable::kEspalierAddress, Variable::kServer, Variable::kJoin, Variable::kJobFile}) {
+    if (!is_set(other)) continue;
+    return fail("ESPALIER_CABLES contradicts " + std::string(row_of(other).name) +
+                "; expected one of them, because a job over its cables has no server");
+  }
+  if (!options.job_file.empty()) {
+    return fail("job_file: a job that is joined over its cables takes no newcomers");
+  }
+  Place place{.method = Method::kCables};
+  if (options.rank >= 0 || options.size >= 0) {
+    ESPALIER_TRY(take_rank(options, "cables", place));
+  } else {
+    ESPALIER_TRY_TO(const auto size,
+                    either(Variable::kEspalierSize, Variable::kWorldSize, 1, kMaxRanks));
+    ESPALIER_TRY_TO(const auto rank, either(Variable::kEspalierRank, Variable::kRank, 0,
+                                            size.value_or(kMaxRanks) - 1));
+    if (!rank || !size) return fail(none_of_cables(rank ? "WORLD_SIZE" : "RANK"));
+    place.rank = *rank;
+    place.size = *size;
+  }
+  ESPALIER_TRY(add_secret(options, place));
+  if (!place.is_secret) return fail(none_of_cables("ESPALIER_SECRET_FILE"));
+  ESPALIER_TRY(check_free_files(
+      kCableFiles + files.fixed,
+      "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size) + " over cables"));
+  CablesPlace over{.rank = place.rank, .size = place.size, .secret = place.secret};
+  ESPALIER_TRY_TO(over.interfaces, network::interface_filter(options.interfaces));
+  ESPALIER_TRY_TO(over.ports, network::port_range(options.ports));
+  return join_over_cables(over, options.deadline);
+}
+
 // A job of one process that others join while it runs.
 Result<Place> from_nothing(const Options& options, const RankFiles& files) {
   Place place{.method = Method::kAlone};
@@ -399,10 +443,21 @@ Result<void> offer(const std::string& path, Place& place) {
   return {};
 }
 
-Method find_method(const Options& options) {
+// Whether the user asks for cables. Error: another value than 1.
+Result<bool> wants_cables() {
+  ESPALIER_TRY_TO(const auto given, read_text(Variable::kCables));
+  if (given && *given != "1") {
+    return fail(wrong_value(Variable::kCables, row_of(Variable::kCables).expected));
+  }
+  return given.has_value();
+}
+
+Result<Method> find_method(const Options& options) {
+  ESPALIER_TRY_TO(const bool is_over_cables, wants_cables());
   if (options.method != Method::kAutomatic) return options.method;
   if (!options.table.empty()) return Method::kTable;
   if (!options.folder.empty()) return Method::kFile;
+  if (is_over_cables) return Method::kCables;
   if (is_set(Variable::kJoin)) return Method::kNewcomer;
   if (is_set(Variable::kEspalierRank)) return Method::kEnvironment;
   if (has_pmix()) return Method::kPmix;
@@ -416,13 +471,15 @@ Method find_method(const Options& options) {
 
 // Options that the method does not use are refused.
 Result<void> check_used(const Options& options, Method method) {
-  const bool takes_rank = method == Method::kFile || method == Method::kTable;
+  const bool takes_rank =
+      method == Method::kFile || method == Method::kTable || method == Method::kCables;
   std::string unused;
   if (!options.table.empty() && method != Method::kTable) unused = "table";
   if (!options.folder.empty() && method != Method::kFile) unused = "folder";
   if ((options.rank >= 0 || options.size >= 0) && !takes_rank) unused = "rank and size";
   if (!options.job.empty() && method != Method::kFile) unused = "job";
-  if (!options.secret_file.empty() && method != Method::kEnvironment && method != Method::kTable) {
+  if (!options.secret_file.empty() && method != Method::kEnvironment && method != Method::kTable &&
+      method != Method::kCables) {
     unused = "secret_file";
   }
   if (unused.empty()) return {};
@@ -448,9 +505,10 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles&
   ESPALIER_TRY(network::interface_filter(options.interfaces));
   ESPALIER_TRY(network::port_range(options.ports));
   ESPALIER_TRY(patience());
-  const Method method = find_method(options);
-  if (method != Method::kAlone) ESPALIER_TRY(used_interfaces(options));
+  ESPALIER_TRY_TO(const Method method, find_method(options));
+  if (method != Method::kAlone && method != Method::kCables) ESPALIER_TRY(used_interfaces(options));
   ESPALIER_TRY(check_used(options, method));
+  if (method == Method::kCables) return from_cables(options, files);
   ESPALIER_TRY_TO(const std::string job_file, job_file_of(options, method));
   Result<Place> place;
   switch (method) {

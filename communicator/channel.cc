@@ -165,8 +165,7 @@ Result<void> Channel::start(Operation& operation) {
 }
 
 Result<void> Channel::enqueue(Operation& operation) {
-  if (operation.state == Operation::State::kQueued ||
-      operation.state == Operation::State::kRunning) {
+  if (operation.state >= Operation::State::kQueued) {
     return fail(operation.name() + ": the last start is not complete; expected wait() first");
   }
   operation.result = {};
@@ -195,12 +194,19 @@ void Channel::copy_alone(const Call& call) const {
   if (bytes != 0 && call.receive != call.send) std::memmove(call.receive, call.send, bytes);
 }
 
+void Channel::copy_input(Operation& operation) {
+  if (operation.padded == nullptr) {
+    std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
+    return;
+  }
+  operation.padded->pack();
+  operation.state = Operation::State::kPadded;
+}
+
 void Channel::begin(Operation& operation) {
   if (has_ended_) return finish(fail(late_failure(operation)));
   operation.state = Operation::State::kRunning;
-  if (operation.copied_from != nullptr) {
-    std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
-  }
+  if (operation.copied_from != nullptr) copy_input(operation);
   started_calls_.add(operation.word, {operation.operands, &operation.planned->algorithm,
                                       &operation.planned->program});
   recorder_.begin(operation.word, operation.algorithm);
@@ -274,11 +280,14 @@ void Channel::progress_or_throw() {
     fail_all();
     return;
   }
-  if (first_ != nullptr && first_->state == Operation::State::kRunning) {
-    ++first_->traffic->runs;
-    finish({});
-    if (first_ != nullptr) begin(*first_);
+  if (first_ == nullptr) return;
+  if (first_->state != Operation::State::kRunning) {
+    if (!first_->is_running()) return;
+    first_->padded->unpack();
   }
+  ++first_->traffic->runs;
+  finish({});
+  if (first_ != nullptr) begin(*first_);
 }
 
 bool Channel::try_progress() {

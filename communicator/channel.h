@@ -36,6 +36,8 @@
 
 namespace espalier::communicator {
 
+class RankGraph;
+
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   // The processes of a communicator, by rank: numbers in the job, and addresses of their endpoints.
@@ -59,7 +61,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // first collective, which waits for no other rank to connect. Otherwise connect() waits until
   // the backbone is connected.
   // `connect_deadline`: how long to wait for another rank.
-  [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline, bool is_part);
+  // `graph`: the links between the ranks, of a job over cables; null: any two can talk.
+  [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline, bool is_part,
+                                  std::shared_ptr<const RankGraph> graph);
   [[nodiscard]] std::string address() const;
   [[nodiscard]] std::uint64_t record_id() const { return recorder_.id(); }  // 0: not recorded
   // `end`: as Bootstrap::end_accept_by(); its line is the error then.
@@ -72,6 +76,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void note_survivors(const std::vector<std::uint32_t>& jobs);
   // R, if each host has R successive ranks; otherwise 1.
   [[nodiscard]] std::uint32_t ranks_per_host() const;
+  // The only links that there can be; null: any two ranks can talk.
+  [[nodiscard]] const std::shared_ptr<const RankGraph>& graph() const { return graph_; }
   // Ends the channel of the whole job: waits for all that was started and for the ends of parts,
   // then for the other ranks, so that closing the endpoint takes no message from them.
   // Errors: the failure; another rank did not end.
@@ -174,6 +180,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   static constexpr std::uint32_t kWaitsPerLook = 16;
 
   [[nodiscard]] Result<void> add_link(std::uint32_t peer);
+  // The ranks to which this one has a link after its first collective, and whether a rank is one.
+  [[nodiscard]] std::vector<std::uint32_t> backbone() const;
+  [[nodiscard]] bool is_in_backbone(std::uint32_t peer) const;
   [[nodiscard]] Result<void> add_backbone();
   [[nodiscard]] Result<void> connect_backbone(const bootstrap::EndOfAccept& end);
   [[nodiscard]] std::string unconnected_text();
@@ -201,6 +210,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Result<void> finish_waiting(Operation& operation);
   [[nodiscard]] Result<void> start_and_wait(Operation& operation);
   void begin(Operation& operation);
+  static void copy_input(Operation& operation);
   [[nodiscard]] Status begin_machine(Operation& operation);
   void finish(Result<void> result);
   void set_active(bool is_active);
@@ -250,6 +260,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::uint64_t wait_from_ns_ = 0;  // when it began to wait
   std::uint32_t waits_ = 0, beats_ = 0, beat_uses_ = 0;
   std::unique_ptr<ofi::AddedLinks> fabric_;  // null: one rank
+  std::shared_ptr<const RankGraph> graph_;   // null: any two ranks can talk
   // run() keeps them, without a channel: a call that comes again allocates nothing (schedules.h).
   std::array<std::shared_ptr<Operation>, 4> recent_operations_;
   std::size_t next_recent_operation_ = 0;

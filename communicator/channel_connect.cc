@@ -10,6 +10,7 @@
 #include "bootstrap/first_word.h"
 #include "bootstrap/subnet_probe.h"
 #include "communicator/backbone.h"
+#include "communicator/cables/rank_graph.h"
 #include "communicator/channel.h"
 #include "communicator/channel_use.h"
 #include "communicator/image_programs.h"
@@ -54,7 +55,8 @@ Channel::Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t siz
   }
 }
 
-Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_part) {
+Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_part,
+                           std::shared_ptr<const RankGraph> graph) {
   if (size_ == 1) return {};
   ofi::AddedConfig config;
   const JoinOptions& options = job_->options();
@@ -71,6 +73,10 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
   config.has_secret = job_->members().is_secret();
   config.secret = job_->members().secret();
   config.authenticate_data = options.authenticate_data;
+  if (graph != nullptr) {
+    ESPALIER_TRY(graph->configure(rank_, config));
+    if (!graph->is_one_host()) graph_ = std::move(graph);
+  }
   config.max_links = std::min(size_ - 1, kMaxLinks);
   config.is_small = is_part;
   config.fabric = std::move(opening.fabric);
@@ -92,16 +98,21 @@ Result<void> Channel::connect(Members members, const bootstrap::EndOfAccept& end
   for (std::uint32_t rank = 0; rank < size_; ++rank) is_whole &= members_.jobs[rank] == rank;
   std::shared_ptr<const ImagePrograms> image;
   if (is_whole && !(options.image.file.empty() && options.image.flash.empty())) {
+    if (graph_ != nullptr) {
+      return fail(
+          "image: its programs are not for cables; expected options.schedules, of files "
+          "that were compiled hop by hop");
+    }
     ESPALIER_TRY_TO(image, ImagePrograms::load(options.image, rank_, size_));
   }
-  Costs costs = {.model = options.model, .network = job_->network()};
-  if (fabric_ != nullptr) costs.ranks_per_host = fabric_->nodes_per_host();
+  Costs costs = {.model = options.model, .network = job_->network(), .graph = graph_};
+  costs.ranks_per_host = ranks_per_host();
   if (costs.ranks_per_host == size_) {
     costs.memory_cores = std::max(1U, std::thread::hardware_concurrency());
   }
   is_measuring_ = !members_.is_part && size_ > 1 && size_ <= kMaxMeasuredRanks &&
                   costs.model.empty() && costs.memory_cores == 0 && !costs.network &&
-                  are_hosts(options.provider, members_.addresses);
+                  (graph_ != nullptr || are_hosts(options.provider, members_.addresses));
   costs.is_measuring = is_measuring_;
   ESPALIER_TRY_TO(schedules_,
                   job_->find_schedules({rank_, size_, is_whole}, costs, std::move(image)));
@@ -119,6 +130,7 @@ Result<void> Channel::connect(Members members, const bootstrap::EndOfAccept& end
     config.failed = [](void* channel) { static_cast<Channel*>(channel)->note_failure(); };
     config.is_linked = [](void* channel) { return static_cast<Channel*>(channel)->is_linked(); };
     config.nodes = size_;
+    config.is_graph = fabric_->has_cables() && size_ <= FailureDetector::kMaxNamed;
     config.context = this;
     const Status status = machine_.init(fabric_->endpoint(), config);
     if (status != Status::kOk) return fail(std::string("cannot start: ") + status_name(status));
@@ -139,7 +151,7 @@ void Channel::note_survivors(const std::vector<std::uint32_t>& jobs) {
 }
 
 std::uint32_t Channel::ranks_per_host() const {
-  return fabric_ == nullptr ? 1 : fabric_->nodes_per_host();
+  return fabric_ == nullptr || graph_ != nullptr ? 1 : fabric_->nodes_per_host();
 }
 
 void Channel::measured(const NetworkCost& cost) {
@@ -150,15 +162,26 @@ void Channel::measured(const NetworkCost& cost) {
 
 Result<void> Channel::add_link(std::uint32_t peer) {
   if (linked_[peer]) return {};
+  if (graph_ != nullptr && !graph_->has_link(rank_, peer)) {
+    return fail("no cable joins ranks " + std::to_string(rank_) + " and " + std::to_string(peer));
+  }
   ESPALIER_TRY_TO(auto link, fabric_->add_link(peer));
   linked_[peer] = true;
   connecting_.push_back(link);
   return {};
 }
 
+std::vector<std::uint32_t> Channel::backbone() const {
+  return graph_ == nullptr ? backbone_peers(rank_, size_) : graph_->neighbors(rank_);
+}
+
+bool Channel::is_in_backbone(std::uint32_t peer) const {
+  return graph_ == nullptr ? is_backbone_peer(peer, rank_, size_) : graph_->has_link(rank_, peer);
+}
+
 Result<void> Channel::add_backbone() {
   if (has_backbone_) return {};
-  for (const std::uint32_t peer : backbone_peers(rank_, size_)) {
+  for (const std::uint32_t peer : backbone()) {
     ESPALIER_TRY(add_link(peer));
   }
   has_backbone_ = true;
@@ -178,6 +201,8 @@ std::string Channel::unconnected_text() {
     text += (text.empty() ? "rank " : ", rank ") + std::to_string(peer);
     const bool has_ip = at.find(':') != std::string::npos && at.find('/') == std::string::npos;
     if (has_ip && ++described <= kMostDescribed) text += " at " + bootstrap::reach_text(at);
+    const std::string way = fabric_->way_of_link(link);
+    text += (way.empty() ? "" : " ") + way;
   }
   return text;
 }

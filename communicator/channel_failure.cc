@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "communicator/backbone.h"
 #include "communicator/channel.h"
 #include "communicator/channel_use.h"
 #include "communicator/failure/call_exchange.h"
@@ -111,7 +110,7 @@ void Channel::exchange_notes() {
   std::array<std::uint32_t, kMaxLinks> links;
   std::size_t count = 0;
   for (std::uint32_t link = 0; link < std::min(endpoint.links(), kMaxLinks); ++link) {
-    if (is_backbone_peer(endpoint.peer(link), rank_, size_)) links[count++] = link;
+    if (is_in_backbone(endpoint.peer(link))) links[count++] = link;
   }
   const auto deadline = static_cast<std::uint64_t>(job_->options().deadline.count());
   const std::uint64_t least = cause.status == Status::kCancelled ? kMinCancelExchangeNs : 0;
@@ -124,7 +123,7 @@ void Channel::exchange_notes() {
       .history = &started_calls_};
   exchange_note(endpoint, place.links, note_, place.within_ns);
   if (cause.status != Status::kMismatch) return;
-  if (first_ != nullptr && first_->state == Operation::State::kRunning) {
+  if (first_ != nullptr && first_->is_running()) {
     place.counts = first_->call.counts;
     place.has_own_counts = first_->has_own_counts;
     place.collective = first_->call.collective;
@@ -135,7 +134,7 @@ void Channel::exchange_notes() {
 
 void Channel::fail_all() {
   record_failure();
-  if (first_ != nullptr && first_->state == Operation::State::kRunning) {
+  if (first_ != nullptr && first_->is_running()) {
     failed_word_ = first_->word;
     finish(fail(failure_of(*first_)));
   }

@@ -87,7 +87,11 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   ScheduleRequest request;
   request.collective = call.collective;
   request.root = call.root;
-  request.unequal_counts = !call.counts.empty();
+  if (call.collective == Collective::kAllToAll && !call.counts.empty() && !own_counts &&
+      !schedules_->is_direct()) {
+    operation->padded = std::make_unique<PaddedParts>(operation->call, Place{rank_, size_});
+  }
+  request.unequal_counts = !call.counts.empty() && operation->padded == nullptr;
   request.own_counts = own_counts;
   request.commutes = commutes(call.op);
   const ElementCounts counts(largest_count(call));

@@ -70,7 +70,7 @@ void Channel::note_wait(const StallReport& report) {
 }
 
 void Channel::record_failure() {
-  if (first_ != nullptr && first_->state == Operation::State::kRunning) {
+  if (first_ != nullptr && first_->is_running()) {
     note_wait(machine_.stall_report());
   }
   try {

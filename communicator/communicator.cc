@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "base/process/forks.h"
 #include "base/try.h"
+#include "communicator/cables/rank_graph.h"
 #include "communicator/channel.h"
 #include "communicator/job.h"
 #include "communicator/job_part.h"
@@ -60,6 +61,23 @@ std::shared_ptr<Channel> make_part_channel(const Channel& parent,
   return make_of_process<Channel>(parent.shared_job(),
                                   static_cast<std::uint32_t>(me - group.begin()),
                                   static_cast<std::uint32_t>(group.size()));
+}
+
+// Opens the channel of the part `group` of `parent`, with the links that its ranks have.
+Result<void> open_part(Channel& part, Channel& parent, const std::vector<std::uint32_t>& group,
+                       const std::string& caller) {
+  std::shared_ptr<const communicator::RankGraph> graph;
+  if (const auto cables = parent.job().cables(); cables != nullptr) {
+    std::vector<std::uint32_t> jobs;
+    for (const std::uint32_t rank : group) jobs.push_back(parent.members().jobs[rank]);
+    auto made = communicator::RankGraph::make(*cables, jobs);
+    if (!made) {
+      return fail(caller + made.error().message +
+                  "; expected ranks that cables connect without ranks of other groups");
+    }
+    graph = *std::move(made);
+  }
+  return part.open(parent.job().options().deadline, true, std::move(graph));
 }
 
 // Calls `function`, which returns a Result, unless the object has no channel. No exception for want
@@ -270,7 +288,7 @@ Result<std::optional<Communicator>> Communicator::make_part(std::int64_t color, 
   std::string address, error;
   if (!group.empty()) {
     channel = make_part_channel(*channel_, group);
-    if (auto opened = channel->open(channel_->job().options().deadline, true); opened) {
+    if (auto opened = open_part(*channel, *channel_, group, "split: "); opened) {
       address = channel->address();
     } else {
       error = opened.error().message;
@@ -322,7 +340,7 @@ Result<Communicator> communicator::JobPart::connect(const Communicator& whole,
   }
   auto channel = make_part_channel(of, ranks);
   // A rank whose endpoint cannot be opened takes part in the exchange: its address is empty.
-  const auto opened = channel->open(of.job().options().deadline, true);
+  const auto opened = open_part(*channel, of, ranks, "");
   const std::string key = "espalier.address";
   ESPALIER_TRY(exchange.put(key, opened ? channel->address() : ""));
   ESPALIER_TRY(exchange.fence());

@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "base/try.h"
+#include "bootstrap/cables/job_graph.h"
 
 namespace espalier::communicator {
 namespace {
@@ -27,7 +28,7 @@ auto without_exceptions(const char* name, Call call) -> decltype(call()) {
   }
 }
 
-class GuardedMembership final : public Bootstrap {
+class GuardedMembership final : public Bootstrap, public cables::OverCables {
  public:
   explicit GuardedMembership(std::shared_ptr<Bootstrap> given) : given_(std::move(given)) {}
 
@@ -68,6 +69,9 @@ class GuardedMembership final : public Bootstrap {
   }
   [[nodiscard]] Result<bootstrap::Survivors> rejoin() override {
     return without_exceptions("rejoin", [&] { return given_->rejoin(); });
+  }
+  [[nodiscard]] std::shared_ptr<const cables::JobGraph> job_graph() const override {
+    return cables::job_graph(*given_);
   }
   [[nodiscard]] bool is_newcomer() const override { return is_newcomer_; }
   // A newcomer's rank and size are known then.

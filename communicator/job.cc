@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/try.h"
+#include "communicator/cables/rank_graph.h"
 #include "communicator/channel.h"
 
 namespace espalier::communicator {
@@ -83,6 +84,16 @@ void Job::set_address(const std::string& address) {
   opening_.address = address;
 }
 
+std::shared_ptr<const cables::JobGraph> Job::cables() const {
+  const std::lock_guard lock(opening_mutex_);
+  return cables_;
+}
+
+void Job::set_cables(std::shared_ptr<const cables::JobGraph> cables) {
+  const std::lock_guard lock(opening_mutex_);
+  cables_ = std::move(cables);
+}
+
 std::optional<NetworkCost> Job::network() const {
   const std::lock_guard lock(opening_mutex_);
   return network_;
@@ -102,7 +113,8 @@ void Job::set_network(const std::optional<NetworkCost>& cost) {
 Result<std::shared_ptr<Schedules>> Job::find_schedules(const Ranks& ranks, const Costs& costs,
                                                        std::shared_ptr<const ImagePrograms> image) {
   const std::lock_guard lock(schedules_mutex_);
-  const SchedulesKey key{ranks, costs.ranks_per_host, costs.memory_cores};
+  const SchedulesKey key{ranks, costs.ranks_per_host, costs.memory_cores,
+                         costs.graph == nullptr ? 0 : costs.graph->topology()->digest()};
   if (!costs.is_measuring) {
     if (auto shared = schedules_[key].lock()) return shared;
   }

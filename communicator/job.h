@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "bootstrap/cables/job_graph.h"
 #include "communicator/begin_record.h"
 #include "communicator/record/writer.h"
 #include "communicator/schedules.h"
@@ -45,6 +46,9 @@ class Job {
   [[nodiscard]] Opening opening() const;
   // Endpoints at an earlier address keep what they share.
   void set_address(const std::string& address);
+  // The hosts and cables when the whole job was connected last; null: it has a network.
+  [[nodiscard]] std::shared_ptr<const cables::JobGraph> cables() const;
+  void set_cables(std::shared_ptr<const cables::JobGraph> cables);
   [[nodiscard]] const std::shared_ptr<record::Writer>& record() const { return record_; }
   // For a process without one: a newcomer, or one that was alone in its job.
   void set_record(std::shared_ptr<record::Writer> record) {
@@ -131,8 +135,10 @@ class Job {
   void beat();  // notes in the record that the process lives
 
   JoinOptions options_;
-  mutable std::mutex opening_mutex_;  // of opening_ and network_: threads may split() meanwhile
+  // For opening_, cables_ and network_: threads may split() meanwhile.
+  mutable std::mutex opening_mutex_;
   Opening opening_;
+  std::shared_ptr<const cables::JobGraph> cables_;
   std::shared_ptr<bootstrap::Bootstrap> members_;
   std::uint32_t growth_ = 0;
   bool has_grown_ = false;
@@ -141,9 +147,10 @@ class Job {
   std::uint64_t next_beat_ns_ = 0;  // of the thread
   std::optional<NetworkCost> network_;
   std::mutex schedules_mutex_;
-  using SchedulesKey = std::tuple<Ranks, std::uint32_t, std::uint32_t>;  // and two of the costs
-  std::map<SchedulesKey, std::weak_ptr<Schedules>> schedules_;           // with schedules_mutex_
-  std::mutex mutex_;                                                     // of channels_
+  // And three of the costs.
+  using SchedulesKey = std::tuple<Ranks, std::uint32_t, std::uint32_t, std::uint64_t>;
+  std::map<SchedulesKey, std::weak_ptr<Schedules>> schedules_;  // with schedules_mutex_
+  std::mutex mutex_;                                            // of channels_
   std::vector<Channel*> channels_;
   std::atomic<const Channel*> only_ = nullptr;  // the channel, if there is just one
   std::atomic<int> active_ = 0;

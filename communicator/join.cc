@@ -14,9 +14,11 @@
 #include "base/process/system_error.h"
 #include "base/process/variables.h"
 #include "base/try.h"
+#include "bootstrap/cables/job_graph.h"
 #include "bootstrap/client.h"
 #include "bootstrap/data_address.h"
 #include "communicator/begin_record.h"
+#include "communicator/cables/rank_graph.h"
 #include "communicator/channel.h"
 #include "communicator/guarded_membership.h"
 #include "communicator/job.h"
@@ -50,6 +52,10 @@ struct Connecting {
 // Agrees with the other processes on the address of each for the fabric.
 Result<void> agree_on_addresses(Job& job, const std::vector<std::uint32_t>& ranks) {
   const JoinOptions& options = job.options();
+  if (cables::job_graph(job.members()) != nullptr) {
+    if (options.local_address.empty()) return {};
+    return fail("local_address: each cable has an address of its own; expected none");
+  }
   if (!ofi::binds_address(options.provider)) {
     job.set_address(options.local_address);  // which some refuse
     return {};
@@ -107,7 +113,12 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
   auto channel = make_of_process<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                           static_cast<std::uint32_t>(ranks.size()));
-  ESPALIER_TRY(channel->open(connecting.deadline, false));
+  job->set_cables(cables::job_graph(members));
+  std::shared_ptr<const communicator::RankGraph> graph;
+  if (const auto cables = job->cables(); cables != nullptr) {
+    ESPALIER_TRY_TO(graph, communicator::RankGraph::make(*cables, ranks));
+  }
+  ESPALIER_TRY(channel->open(connecting.deadline, false, std::move(graph)));
   const std::string key = "espalier.address." + std::to_string(connecting.generation);
   ESPALIER_TRY(members.put(key, cards.publish(channel->address())));
   ESPALIER_TRY(members.fence());
@@ -221,8 +232,11 @@ Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel, Call
   channel->job().begin_whole();
   if (!channel->is_measuring()) return made;
   channel->set_caller(caller);
-  ESPALIER_TRY_TO(const auto cost, communicator::measure_network(made, channel->ranks_per_host(),
-                                                                 channel->job().options().host));
+  const std::string& host = channel->job().options().host;
+  ESPALIER_TRY_TO(const auto cost,
+                  channel->graph() != nullptr
+                      ? communicator::measure_cables(made, *channel->graph(), host)
+                      : communicator::measure_network(made, channel->ranks_per_host(), host));
   channel->job().set_network(cost);
   channel->measured(cost);
   channel->set_caller(Caller::kProgram);

@@ -115,6 +115,19 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   return cost;
 }
 
+Result<NetworkCost> measure_cables(Communicator& communicator, const RankGraph& graph,
+                                   const std::string& host) {
+  ESPALIER_TRY_TO(const auto barriers_ns, time_barriers(communicator));
+  // Each goes into the centre and out again.
+  const std::uint64_t steps = std::uint64_t{2} * kBarriers * graph.radius();
+  std::vector<std::uint64_t> costs = {barriers_ns * 1'000 / steps};
+  ESPALIER_TRY(communicator.allreduce(costs, Op::kMax));
+  NetworkCost cost{.message_ps = round(costs[0])};
+  ESPALIER_TRY_TO(cost.shared_cores, find_shared_cores(communicator, host));
+  cost.ranks = communicator.size();
+  return cost;
+}
+
 std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t ns) {
   constexpr std::uint64_t kFsPerNs = 1'000'000;
   const std::uint64_t at_the_rate = ns * kFsPerNs / byte_fs;

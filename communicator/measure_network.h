@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "communicator/cables/rank_graph.h"
 #include "communicator/schedules.h"
 #include "espalier/base/result.h"
 #include "espalier/communicator.h"
@@ -24,6 +25,12 @@ inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 [[nodiscard]] Result<NetworkCost> measure_network(Communicator& communicator,
                                                   std::uint32_t ranks_per_host,
                                                   const std::string& host);
+
+// Measures what a message over the cables costs, with barriers, which take a known number of steps.
+// The rates are those of the graph. Every rank calls it, and gets the same. `host`: as above.
+// Errors: a rank died.
+[[nodiscard]] Result<NetworkCost> measure_cables(Communicator& communicator, const RankGraph& graph,
+                                                 const std::string& host);
 
 // The burst of a token bucket: how many of `bytes` passed sooner than at the rate of long messages,
 // if they are more than an eighth; otherwise 0. `ns`: the time of a gather of them, at its root: by

@@ -28,13 +28,14 @@ bool are_alike(const Call& a, const Call& b) {
 ElementCounts counts_of(Operation& operation) {
   const Call& call = operation.call;
   if (call.counts.empty()) return call.count;
+  if (operation.padded != nullptr) return operation.padded->equal_call().count;
   ElementCounts counts(call.counts.data(), call.counts.size(), operation.offsets.data());
   counts.own_only = operation.has_own_counts;
   return counts;
 }
 
 Result<void> find_memory(Operation& operation, const Place& place) {
-  const Call& call = operation.call;
+  const Call& call = operation.padded == nullptr ? operation.call : operation.padded->equal_call();
   const Program& program = operation.planned->program;
   const std::uint32_t size = element_bytes(call.op);
   operation.offsets.resize(call.counts.empty() ? 0 : unequal_offsets(call.collective, place.ranks));
@@ -62,6 +63,8 @@ Result<void> find_memory(Operation& operation, const Place& place) {
     operation.copied_from = buffers.input;
     buffers.input = operation.input_copy.data();
   }
+  // Copies even if the caller has nothing to send.
+  if (operation.padded != nullptr) operation.copied_from = operation.padded.get();
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "communicator/call_check.h"
 #include "communicator/job.h"
+#include "communicator/padded_parts.h"
 #include "communicator/record/call_word.h"
 #include "communicator/record/writer.h"
 #include "communicator/schedules.h"
@@ -28,7 +29,8 @@ class Operation {
   // Waits until it is complete.
   ~Operation();
 
-  enum class State : std::uint8_t { kIdle, kQueued, kRunning, kComplete };
+  // The last three are in progress, in this order; kPadded: as kRunning, and then unpack().
+  enum class State : std::uint8_t { kIdle, kComplete, kQueued, kRunning, kPadded };
 
   std::shared_ptr<Channel> channel;
   Call call;
@@ -37,7 +39,8 @@ class Operation {
   // A copy of the input, for a schedule that cannot have it in the output's place.
   std::vector<std::uint8_t, SharedAllocator<std::uint8_t>> input_copy;
   const void* copied_from = nullptr;
-  std::vector<std::uint64_t> offsets;  // of unequal counts
+  std::unique_ptr<PaddedParts> padded;  // its parts are carried so; null: as they are
+  std::vector<std::uint64_t> offsets;   // of unequal counts
   // Only a plan has these: scratch of its own, and its memory that stays registered.
   Scratch own_scratch;
   std::vector<Region> kept;
@@ -55,6 +58,7 @@ class Operation {
   Result<void> result;
   Operation* next = nullptr;  // in the channel's queue
 
+  [[nodiscard]] bool is_running() const { return state >= State::kRunning; }
   [[nodiscard]] std::string name() const { return call_name(caller, call.collective); }
 };
 

@@ -14,6 +14,9 @@
 #include "base/try.h"
 #include "collectives/machine/affine.h"
 #include "collectives/schedule/selection.h"
+#include "communicator/cables/cable_model.h"
+#include "communicator/cables/fixed_algorithms.h"
+#include "communicator/cables/rank_graph.h"
 #include "communicator/cache/chosen_cache.h"
 #include "communicator/cache/proven_cache.h"
 #include "communicator/image_programs.h"
@@ -45,36 +48,6 @@ constexpr Star kStars[] = {
 
 // The taken candidate is predicted to be within so much of the best.
 constexpr std::uint64_t kPercent = 5, kNetworkPercent = 1;
-
-// Algorithms that serve every number of ranks: with an operator that commutes, with one that does
-// not, whatever the root is, and with a count for each rank.
-struct FixedAlgorithms {
-  Collective::Value collective;
-  const char* commutes;
-  const char* in_order;
-  const char* unequal;
-};
-constexpr FixedAlgorithms kFixed[] = {
-    {Collective::kBroadcast, "circulant", "circulant", ""},
-    {Collective::kReduce, "circulant", "rabenseifner", ""},
-    {Collective::kAllreduce, "circulant", "two-tree", ""},
-    {Collective::kScan, "recursive-doubling", "recursive-doubling", ""},
-    {Collective::kExscan, "recursive-doubling", "recursive-doubling", ""},
-    {Collective::kScatter, "binomial", "binomial", "linear"},
-    {Collective::kGather, "binomial", "binomial", "linear"},
-    {Collective::kAllgather, "circulant", "circulant", "ring"},
-    {Collective::kReduceScatter, "circulant", "recursive-halving", "ring"},
-    {Collective::kAllToAll, "bruck", "bruck", "pairwise"},
-    {Collective::kBarrier, "dissemination", "dissemination", ""},
-};
-
-const FixedAlgorithms& fixed(Collective collective) {
-  const auto* const row =
-      std::find_if(std::begin(kFixed), std::end(kFixed),
-                   [collective](const auto& each) { return each.collective == collective; });
-  ESPALIER_ASSERT(row != std::end(kFixed));
-  return *row;
-}
 
 std::string text_of(Collective collective, std::uint32_t root) {
   std::string text = collective_name(collective);
@@ -119,7 +92,8 @@ Result<Facts> read_facts(const planner::PlannedSchedule& schedule) {
 struct Schedules::Chosen {
   std::vector<planner::PlannedSchedule> schedules;
   std::vector<std::string> names;
-  SelectionTable table = {};  // of several schedules
+  SelectionTable table = {};                // of several schedules
+  std::vector<planner::PlanRequest> plans;  // what they are made from
 };
 
 Schedules::Schedules(std::uint32_t rank, const Costs& costs, std::optional<predict::Model> model,
@@ -128,12 +102,15 @@ Schedules::Schedules(std::uint32_t rank, const Costs& costs, std::optional<predi
     : rank_(rank),
       ranks_(topology->ranks()),
       has_hosts_(topology->shape().hosts > 0),
+      graph_(costs.graph),
       topology_(std::move(topology)),
       image_(std::move(image)),
       is_measuring_(costs.is_measuring),
       is_verbose_(rank == 0 && is_set(Variable::kVerbose)) {
   if (model) {
     model_ = *std::move(model);
+  } else if (graph_ != nullptr) {
+    set_network(costs.network.value_or(NetworkCost()));
   } else if (costs.memory_cores != 0) {
     model_ = predict::memory_model(costs.memory_cores, ranks_);
     conditions_.ranks_on_host = ranks_;
@@ -146,7 +123,11 @@ Schedules::~Schedules() = default;
 
 void Schedules::set_network(const NetworkCost& cost) {
   network_ = cost;
-  if (cost.message_ps != 0) model_ = predict::network_model(cost);
+  if (graph_ != nullptr) {
+    model_ = cable_model(cost, graph_->lane_mbits());
+  } else if (cost.message_ps != 0) {
+    model_ = predict::network_model(cost);
+  }
   if (cost.shared_cores != 0) conditions_.ranks_on_host = ranks_;
 }
 
@@ -176,6 +157,7 @@ Result<planner::PlanRequest> Schedules::request_of(const ScheduleRequest& reques
                                                    const std::string& algorithm) const {
   planner::PlanRequest plan{
       .topology = topology_, .collective = request.collective, .root = request.root};
+  plan.is_hop_by_hop = graph_ != nullptr;
   if (algorithm.empty()) return plan;
   ESPALIER_TRY_TO(plan.algorithm, planner::find_entry(request.collective, algorithm));
   return plan;
@@ -193,6 +175,7 @@ Result<void> Schedules::add_file(const std::string& path) {
                 counted(ranks_, "rank") + " of this job, without programs for routers");
   }
   ESPALIER_ASSERT(loaded.programs.size() == ranks_);
+  ESPALIER_TRY(check_links("the schedule '" + path + "'", loaded.programs));
   const verify::Verdict verdict = verify::verify(*loaded.topology, planner::programs_of(loaded),
                                                  {.links = false, .progress = {}});
   if (!verdict.valid) {
@@ -227,7 +210,7 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
   wanted.model = model_;
   wanted.conditions = conditions_;
   const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
-                           (in_order ? "in-order-" : "") + topology_->spec() + "-" +
+                           (in_order ? "in-order-" : "") + topology_name() + "-" +
                            std::to_string(model_.digest());
   auto chosen = std::make_unique<Chosen>();
   const auto make = [&](const KeptChoice& choice) -> Result<void> {
@@ -235,6 +218,7 @@ Result<Schedules::Chosen*> Schedules::choose(const ScheduleRequest& request) {
     for (const planner::ChosenOrigin& origin : choice.origins) {
       ESPALIER_TRY_TO(auto schedule, planner::make_chosen(origin, wanted));
       chosen->names.push_back(planner::candidate_name(origin.plan));
+      chosen->plans.push_back(origin.plan);
       chosen->schedules.push_back(std::move(schedule));
     }
     ESPALIER_ASSERT(choice.rows.size() <= kMaxSelectionRows);
@@ -288,8 +272,9 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
     return scratch;
   };
   std::string reason;
+  // Programs have the digest of their topology, so a proof says whether links were regarded.
   const Proof proof = obtain_proof(facts.digest, [&] {
-    verify::VerifyOptions options{.links = false};
+    verify::VerifyOptions options{.links = graph_ != nullptr};
     const verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
     reason = verdict.counterexample.message;
     if (!verdict.valid) return Proof::kInvalid;
@@ -300,7 +285,7 @@ Result<const PlannedProgram*> Schedules::plan(planner::PlannedSchedule& schedule
                 std::get<0>(key) + "' is not valid: " + reason);
   }
   OwnedProgram own;
-  ESPALIER_ASSERT(rank_ < schedule.nodes);
+  ESPALIER_ASSERT(rank_ < schedule.nodes && (graph_ == nullptr || schedule.nodes == ranks_));
   ESPALIER_TRY(planner::generate(schedule, rank_, own));
   const std::lock_guard lock(mutex_);
   // Calls keep pointers to one that is there.
@@ -329,7 +314,10 @@ const char* Schedules::find_star(const ScheduleRequest& request) const {
   const std::uint32_t cores = network_.shared_cores;
   const bool counts_messages =
       cores > 0 && cores < static_cast<std::uint32_t>(std::bit_width(ranks_));
-  if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
+  if (is_measuring_ || has_hosts_ || graph_ != nullptr || !counts_messages ||
+      ranks_ > kMaxRankedRanks) {
+    return nullptr;
+  }
   ESPALIER_ASSERT(ranks_ > 1 && network_.byte_fs > 0);
   const std::uint64_t most =
       network_.burst_bytes / 2 + network_.message_ps * 1000 / network_.byte_fs;
@@ -342,7 +330,7 @@ const char* Schedules::find_star(const ScheduleRequest& request) const {
 
 // Requires choose() before, unless has_fixed_choice().
 Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
-  const FixedAlgorithms& named = fixed(request.collective);
+  const FixedAlgorithms& fixed = named(request.collective);
   // The fewest steps between hosts; and rings that cross them in a known way.
   if (has_hosts_ && request.collective == Collective::kBarrier) return {"hosts-dissemination"};
   if (has_hosts_ && is_measuring_ && request.collective == Collective::kAllgather) {
@@ -350,16 +338,17 @@ Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
   }
   if (const char* const star = find_star(request)) return {star};
   // As many steps as dissemination, and partners answer each other: fewer acknowledgments.
-  if (request.collective == Collective::kBarrier && std::has_single_bit(ranks_)) {
+  if (request.collective == Collective::kBarrier && std::has_single_bit(ranks_) &&
+      graph_ == nullptr) {
     return {"recursive-doubling"};
   }
-  if (has_fixed_choice(request)) return {request.commutes ? named.commutes : named.in_order};
+  if (has_fixed_choice(request)) return {request.commutes ? fixed.commutes : fixed.in_order};
   ESPALIER_ASSERT(chosen_.contains(choice_key(request)));
   const Chosen& chosen = *chosen_.at(choice_key(request));
   std::size_t index = 0;
   if (chosen.schedules.size() > 1) {
     const SelectionRow* row = find_row(chosen.table, request.bytes, request.commutes);
-    if (row == nullptr) return {named.in_order};
+    if (row == nullptr) return {fixed.in_order};
     index = row->program;
   }
   ESPALIER_ASSERT(index < chosen.names.size() && chosen.names.size() == chosen.schedules.size());
@@ -367,22 +356,28 @@ Schedules::Choice Schedules::find_choice(const ScheduleRequest& request) const {
 }
 
 const PlannedProgram* Schedules::find_planned(const ScheduleRequest& request) const {
-  const FixedAlgorithms& named = fixed(request.collective);
-  if (request.own_counts) return known(fixed_key(named.unequal, request), request);
+  const FixedAlgorithms& fixed = named(request.collective);
+  if (request.own_counts && !is_direct()) return nullptr;
+  if (request.own_counts) return known(fixed_key(fixed.unequal, request), request);
   const PlannedProgram* given = nullptr;
   if (find_given(request, given) != Status::kBadArgument) return given;
   if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return nullptr;
   const Key key = key_of(find_choice(request), request);
   if (!planned_.contains(key)) return nullptr;
   const PlannedProgram* program = known(key, request);
-  if (program == nullptr) program = known(fixed_key(named.unequal, request), request);
+  if (program == nullptr) program = known(fixed_key(fixed.unequal, request), request);
   if (program == nullptr || !breaks_order(*program, request)) return program;
-  program = known(fixed_key(named.in_order, request), request);
+  program = known(fixed_key(fixed.in_order, request), request);
   return program == nullptr || breaks_order(*program, request) ? nullptr : program;
 }
 
 Result<const PlannedProgram*> Schedules::serve(const ScheduleRequest& request) {
-  if (request.own_counts) return plan_fixed(fixed(request.collective).unequal, request);
+  if (request.own_counts && !is_direct()) {
+    return fail(
+        "the ranks that pass parts on would have to know all counts, and cables do not "
+        "join all ranks to each other");
+  }
+  if (request.own_counts) return plan_fixed(named(request.collective).unequal, request);
   Chosen* chosen = nullptr;
   if (!has_fixed_choice(request)) {
     ESPALIER_TRY_TO(chosen, choose(request));
@@ -392,19 +387,18 @@ Result<const PlannedProgram*> Schedules::serve(const ScheduleRequest& request) {
   ESPALIER_ASSERT(choice.index == kFixedChoice ||
                   (chosen != nullptr && choice.index < chosen->schedules.size()));
   if (!planned_.contains(key)) {
-    ESPALIER_TRY(choice.index == kFixedChoice
-                     ? plan_fixed(choice.name, request)
-                     : plan_chosen(chosen->schedules[choice.index], key, request));
+    ESPALIER_TRY(choice.index == kFixedChoice ? plan_fixed(choice.name, request)
+                                              : plan_chosen(*chosen, choice.index, key, request));
   }
   const PlannedProgram* program = known(key, request);
   if (program == nullptr) {
-    const auto made = plan_fixed(fixed(request.collective).unequal, request);
+    const auto made = plan_fixed(named(request.collective).unequal, request);
     if (!made) return made;
     program = *made;
   }
   if (!breaks_order(*program, request)) return program;
   // An algorithm keeps the order of ranks for some roots only: the program for this one decides.
-  const char* const in_order = fixed(request.collective).in_order;
+  const char* const in_order = named(request.collective).in_order;
   const auto made = plan_fixed(in_order, request);
   if (!made) return made;
   if (breaks_order(**made, request) || known(fixed_key(in_order, request), request) == nullptr) {
@@ -415,9 +409,11 @@ Result<const PlannedProgram*> Schedules::serve(const ScheduleRequest& request) {
   return *made;
 }
 
-Result<const PlannedProgram*> Schedules::plan_chosen(planner::PlannedSchedule& schedule,
+Result<const PlannedProgram*> Schedules::plan_chosen(Chosen& chosen, std::size_t index,
                                                      const Key& key,
                                                      const ScheduleRequest& request) {
+  planner::PlannedSchedule& schedule = chosen.schedules[index];
+  if (graph_ != nullptr) return plan_on_graph(schedule, chosen.plans[index], key, request);
   if (schedule.algorithm.generator != nullptr || request.root == 0) {
     schedule.parameters.root = request.root;
     return plan(schedule, key, request);
@@ -486,10 +482,14 @@ Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint
   }
   const std::uint32_t hosts = ranks / costs.ranks_per_host;
   const bool has_hosts = costs.ranks_per_host > 1 && hosts > 1;
-  ESPALIER_TRY_TO(auto topology,
-                  topology::parse(has_hosts ? "hosts:" + std::to_string(hosts) + "x" +
-                                                  std::to_string(costs.ranks_per_host)
-                                            : "complete:" + std::to_string(ranks)));
+  std::shared_ptr<const topology::Topology> topology;
+  if (costs.graph != nullptr) {
+    topology = costs.graph->topology();
+  } else {
+    ESPALIER_TRY_TO(topology, topology::parse(has_hosts ? "hosts:" + std::to_string(hosts) + "x" +
+                                                              std::to_string(costs.ranks_per_host)
+                                                        : "complete:" + std::to_string(ranks)));
+  }
   std::unique_ptr<Schedules> schedules(
       new Schedules(rank, costs, std::move(model), std::move(topology), std::move(image)));
   for (const std::string& file : files) {

@@ -28,6 +28,8 @@
 namespace espalier::communicator {
 
 class ImagePrograms;
+class RankGraph;
+struct FixedAlgorithms;
 
 // This rank's part of a proven schedule.
 struct PlannedProgram {
@@ -59,6 +61,8 @@ struct Costs {
   std::uint32_t memory_cores = 0;
   // Without effect if the others are given. Nothing: not known.
   std::optional<NetworkCost> network = {};
+  // The links between the ranks, along which all schedules run hop by hop; null: any two can talk.
+  std::shared_ptr<const RankGraph> graph = {};
   // The network is measured with collectives before the program has any: until measured() is
   // called, fixed algorithms serve all, and no file or image.
   bool is_measuring = false;
@@ -81,6 +85,9 @@ class Schedules {
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   // Returns the schedule at once; null: obtain() has to choose or prove, which can take seconds.
   [[nodiscard]] const PlannedProgram* find(const ScheduleRequest& request) const;
+  // Whether any two ranks can talk. Otherwise no all-to-all can have a count for each part, nor any
+  // collective own_counts.
+  [[nodiscard]] bool is_direct() const;
   // Ends the measuring. `cost`: alike on all ranks.
   void measured(const NetworkCost& cost);
 
@@ -121,6 +128,10 @@ class Schedules {
   [[nodiscard]] static Key key_of(const Choice& choice, const ScheduleRequest& request);
   [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const;
   [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
+  [[nodiscard]] const FixedAlgorithms& named(Collective collective) const;
+  [[nodiscard]] std::string topology_name() const;
+  [[nodiscard]] Result<void> check_links(const std::string& what,
+                                         const std::vector<OwnedProgram>& programs) const;
   // These four: with mutex_ or planning_.
   [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
   // Finds the program of a file or of the image. kBadArgument: none is for the call. kBadOperator:
@@ -138,9 +149,13 @@ class Schedules {
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> plan(planner::PlannedSchedule& schedule,
                                                    const Key& key, const ScheduleRequest& request);
-  [[nodiscard]] Result<const PlannedProgram*> plan_chosen(planner::PlannedSchedule& schedule,
+  [[nodiscard]] Result<const PlannedProgram*> plan_chosen(Chosen& chosen, std::size_t index,
                                                           const Key& key,
                                                           const ScheduleRequest& request);
+  [[nodiscard]] Result<const PlannedProgram*> plan_on_graph(planner::PlannedSchedule& schedule,
+                                                            planner::PlanRequest wanted,
+                                                            const Key& key,
+                                                            const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> plan_fixed(const std::string& name,
                                                          const ScheduleRequest& request);
   // `algorithm`: empty: the model chooses.
@@ -148,7 +163,8 @@ class Schedules {
                                                         const std::string& algorithm) const;
 
   std::uint32_t rank_, ranks_;
-  bool has_hosts_;  // of several ranks each
+  bool has_hosts_;                          // of several ranks each
+  std::shared_ptr<const RankGraph> graph_;  // null: any two ranks can talk
   std::shared_ptr<const topology::Topology> topology_;
   predict::Model model_ = predict::default_model();
   predict::Conditions conditions_;

@@ -15,10 +15,24 @@
 namespace espalier::network {
 namespace {
 
+struct Found {
+  LinkLocal state = LinkLocal::kNotYet;
+  Address address = {};
+};
+
+// From 32 hexadecimal digits.
+Address address_of(const std::string& digits, std::uint32_t interface) {
+  Address address{.is_v6 = true, .scope = interface};
+  for (std::size_t i = 0; i < address.ip.size() && 2 * i + 2 <= digits.size(); ++i) {
+    address.ip[i] = static_cast<std::uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  }
+  return address;
+}
+
 // The best of each interface's link-local addresses. A line of the file has the address, numbers in
 // hexadecimal (interface, bits, scope, flags) and the interface's name.
-std::map<std::string, LinkLocal> link_local_addresses() {
-  std::map<std::string, LinkLocal> found;
+std::map<std::string, Found> link_local_addresses() {
+  std::map<std::string, Found> found;
   std::ifstream file("/proc/self/net/if_inet6");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -30,8 +44,9 @@ std::map<std::string, LinkLocal> link_local_addresses() {
                             : (flags & IFA_F_TENTATIVE) != 0 && (flags & IFA_F_OPTIMISTIC) == 0
                                 ? LinkLocal::kNotYet
                                 : LinkLocal::kUsable;
-    const auto entry = found.emplace(name, state).first;
-    entry->second = std::min(entry->second, state);
+    const auto [entry, is_first] = found.emplace(name, Found{state, address_of(address, index)});
+    if (!is_first && state < entry->second.state)
+      entry->second = {state, address_of(address, index)};
   }
   return found;
 }
@@ -62,9 +77,10 @@ std::vector<Link> links_up() {
                      .has_carrier = has_carrier(*one),
                      .rate_mbits = drivers.rate(name),
                      .mtu = drivers.mtu(name),
-                     .link_local = address != addresses.end() ? address->second
+                     .link_local = address != addresses.end() ? address->second.state
                                    : is_off(name)             ? LinkLocal::kOff
-                                                              : LinkLocal::kNotYet});
+                                                              : LinkLocal::kNotYet,
+                     .address = address != addresses.end() ? address->second.address : Address{}});
   }
   freeifaddrs(all);
   return links;

@@ -28,6 +28,7 @@ struct Link {
   std::uint32_t rate_mbits = 0;  // Mbit/s, as its driver says; 0: unknown
   std::uint32_t mtu = 0;         // bytes; 0: unknown
   LinkLocal link_local = LinkLocal::kNotYet;
+  Address address = {};  // the usable link-local one, with its scope
 };
 
 // Returns this host's interfaces that are up, except the loopback, in the system's order. Empty: it

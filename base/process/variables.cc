@@ -18,6 +18,7 @@ constexpr std::array<VariableRow, static_cast<std::size_t>(Variable::kCount)> kV
     {"MASTER_PORT", kNumber, ""},
     {"ESPALIER_SECRET_FILE", kText, "the path of a file of mode 0600, or no such variable"},
     {"ESPALIER_SERVER", kText, "launcher, or no such variable"},
+    {"ESPALIER_CABLES", kText, "1, or no such variable"},
     {"ESPALIER_INTERFACE", kText, "interfaces and subnets, such as eth0,10.0.0.0/8,!docker0"},
     {"ESPALIER_PORTS", kText, "FIRST-LAST, from 1 to 65535, such as 40000-40100"},
     {"ESPALIER_PATIENCE", kNumber, ""},

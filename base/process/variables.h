@@ -21,6 +21,7 @@ enum class Variable : std::uint8_t {
   kMasterPort,
   kSecretFile,
   kServer,
+  kCables,
   kInterface,
   kPorts,
   kPatience,

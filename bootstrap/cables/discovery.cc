@@ -260,7 +260,9 @@ void Discovery::update(Time now) {
                     .view = view_,
                     .is_content = is_content_,
                     .has_left = has_left_,
-                    .name = self_.name};
+                    .name = self_.name,
+                    .term = term_,
+                    .members = members_};
   for (const auto& [number, port] : ports_) record.ports.push_back(row_of(port, now));
   if (old != records_.end()) keep_round_trips(record, old->second);
   if (old == records_.end()) {
@@ -308,10 +310,12 @@ Packet Discovery::begin_packet(OwnPort& port) const {
 }
 
 std::string Discovery::beacon(OwnPort& port, Time now) {
+  const bool is_idle = beacon_time_ == kIdleBeaconTime;
   port.newest = (port.newest + 1) % port.challenges.size();
   port.challenges[port.newest] = {random_(), now};
   is_changed_ |= ++port.sent == kFirstPackets;
-  port.next_beacon = now + kBeaconTime;
+  // All ports of an idle host at once: it wakes up for all of them together.
+  port.next_beacon = is_idle ? now - now % kIdleBeaconTime + kIdleBeaconTime : now + kBeaconTime;
   Packet packet = begin_packet(port);
   for (const auto& [name, peer] : port.peers) {
     if (peer.packets == 0) continue;
@@ -354,7 +358,7 @@ void Discovery::add_answers(OwnPort& port, const PeerName& name, Peer& peer, Tim
 std::vector<Discovery::Outgoing> Discovery::take_due(Time now) {
   if (is_changed_ || now - updated_at_ >= kUpdateTime) update(now);
   std::vector<Outgoing> packets;
-  next_due_ = now + kBeaconTime;
+  next_due_ = now + beacon_time_;
   for (auto& [number, port] : ports_) {
     if (port.port.state != PortState::kReady) continue;
     if (port.next_beacon <= now) packets.push_back({number, std::nullopt, beacon(port, now)});
@@ -370,6 +374,23 @@ void Discovery::set_content(bool is_content, Time now) {
   is_content_ = is_content;
   update(now);
   next_due_ = now;
+}
+
+void Discovery::set_members(std::vector<std::uint64_t> members, std::uint32_t term, Time now) {
+  members_ = std::move(members);
+  term_ = term;
+  update(now);
+  next_due_ = now;
+}
+
+std::vector<Discovery::ProvenPeer> Discovery::proven_peers() const {
+  std::vector<ProvenPeer> all;
+  for (const auto& [number, port] : ports_) {
+    for (const auto& [name, peer] : port.peers) {
+      if (peer.proven_at) all.push_back({number, name.first, name.second, peer.address});
+    }
+  }
+  return all;
 }
 
 std::vector<Discovery::Outgoing> Discovery::leave(Time now) {

@@ -31,6 +31,7 @@ namespace espalier::cables {
 using Time = std::chrono::nanoseconds;
 
 inline constexpr Time kBeaconTime = std::chrono::milliseconds(100);
+inline constexpr Time kIdleBeaconTime = std::chrono::milliseconds(250);
 // After so long without a packet a neighbour is gone, and a challenge has no answer.
 inline constexpr Time kSilenceTime = std::chrono::seconds(1);
 // A cable is seen from one side only if it stayed so for this time, over this many packets.
@@ -71,6 +72,10 @@ class Discovery {
 
   // Whether this host waits only for the others.
   void set_content(bool is_content, Time now);
+  // Sets HostRecord::members and term.
+  void set_members(std::vector<std::uint64_t> members, std::uint32_t term, Time now);
+  // Whether beacons are sent every kIdleBeaconTime: silence is still noticed in kSilenceTime.
+  void set_idle(bool is_idle) { beacon_time_ = is_idle ? kIdleBeaconTime : kBeaconTime; }
   // Returns the last packets; the others keep this host in their graph.
   [[nodiscard]] std::vector<Outgoing> leave(Time now);
 
@@ -84,6 +89,14 @@ class Discovery {
   [[nodiscard]] bool all_content() const;
   // Whether a host of the graph has left.
   [[nodiscard]] bool has_any_left() const;
+  // A neighbour of a port that has proven itself.
+  struct ProvenPeer {
+    std::uint32_t port = 0;  // of this host
+    HostId host = 0;
+    std::uint32_t peer_port = 0;
+    network::Address address = {};
+  };
+  [[nodiscard]] std::vector<ProvenPeer> proven_peers() const;
   // Returns the number of packets that were not of this job, or repeated.
   [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
@@ -148,6 +161,9 @@ class Discovery {
   std::map<HostId, Time> unreached_;      // since when a record's host is not in the graph
   std::vector<HostRecord> hosts_;         // in the graph
   std::uint64_t view_ = 0;
+  std::vector<std::uint64_t> members_;
+  std::uint32_t term_ = 0;
+  Time beacon_time_ = kBeaconTime;
   bool is_content_ = false, has_left_ = false;
   bool is_changed_ = false;  // since the last update()
   Time changed_at_{0}, next_due_{0}, updated_at_{0};

@@ -282,7 +282,7 @@ void add_adjacencies(Graph& graph, const std::vector<Adjacency>& adjacencies) {
 Graph graph_of(const std::vector<HostRecord>& records, std::uint32_t expected) {
   Graph graph;
   for (const HostRecord& record : records) {
-    GraphHost host{.name = record.name};
+    GraphHost host{.name = record.name, .id = record.host};
     for (const PortRecord& port : record.ports) host.ports.push_back(port.port);
     graph.hosts.push_back(std::move(host));
   }

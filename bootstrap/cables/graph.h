@@ -13,6 +13,7 @@ namespace espalier::cables {
 struct GraphHost {
   std::string name = {};  // "box", and of a second host of that name "box#2"
   std::vector<Port> ports = {};
+  HostId id = 0;  // of a host that was found by the search
 };
 
 // An interface in the graph.

@@ -34,6 +34,14 @@ struct JobGraph {
   std::vector<JobCable> cables = {};  // by hosts, then by the interfaces of a
 };
 
+// What a membership that came over cables is, too.
+class OverCables {
+ public:
+  virtual ~OverCables() = default;
+  // As the function below.
+  [[nodiscard]] virtual std::shared_ptr<const JobGraph> job_graph() const = 0;
+};
+
 // Returns the graph of a membership that came over cables; after rejoin(), that of the survivors.
 // Null: another kind of membership.
 [[nodiscard]] std::shared_ptr<const JobGraph> job_graph(const bootstrap::Bootstrap& members);

@@ -3,100 +3,17 @@
 #include <sodium.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
-#include "espalier/internal/base/assert.h"
-#include "espalier/internal/base/little_endian.h"
+#include "bootstrap/cables/codec.h"
 
 namespace espalier::cables {
 namespace {
 
-constexpr std::string_view kMagic = "ESPCABL1";
+constexpr std::string_view kMagic = "ESPCABL2";
 constexpr std::size_t kCodeBytes = crypto_shorthash_BYTES;  // SipHash-2-4
 static_assert(sizeof(Key) == crypto_shorthash_KEYBYTES);
 constexpr char kPurpose[] = "espalier cables";
-
-// Code and decode by one list of fields each: a Writer appends, a Reader takes.
-class Writer {
- public:
-  static constexpr bool kReads = false;
-  std::string bytes = {};
-
-  template <typename T>
-  void number(const T& value) {
-    std::uint8_t stored[sizeof(T)];
-    store_le(stored, static_cast<std::uint64_t>(value), sizeof(T));
-    bytes.append(reinterpret_cast<const char*>(stored), sizeof(T));
-  }
-  void flag(bool value) { number<std::uint8_t>(value ? 1 : 0); }
-  void state(PortState value) { number(value); }
-  void name(const std::string& text) {
-    ESPALIER_ASSERT(is_name(text));
-    number(static_cast<std::uint8_t>(text.size()));
-    bytes += text;
-  }
-  template <typename Row, typename Fields>
-  void rows(const std::vector<Row>& rows, std::size_t most, Fields fields) {
-    ESPALIER_ASSERT(rows.size() <= most);
-    number(static_cast<std::uint16_t>(rows.size()));
-    for (const Row& row : rows) fields(*this, row);
-  }
-};
-
-class Reader {
- public:
-  static constexpr bool kReads = true;
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
-  [[nodiscard]] bool is_done() const { return is_right_ && left_.empty(); }
-
-  template <typename T>
-  void number(T& value) {
-    std::uint64_t whole = 0;
-    if (left_.size() < sizeof(T)) return refuse();
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      whole |= std::uint64_t{static_cast<std::uint8_t>(left_[i])} << (8 * i);
-    }
-    value = static_cast<T>(whole);
-    left_.remove_prefix(sizeof(T));
-  }
-  void flag(bool& value) {
-    std::uint8_t byte = 0;
-    number(byte);
-    if (byte > 1) return refuse();
-    value = byte == 1;
-  }
-  void state(PortState& value) {
-    std::uint8_t byte = 0;
-    number(byte);
-    if (byte >= kPortStates) return refuse();
-    value = static_cast<PortState>(byte);
-  }
-  void name(std::string& text) {
-    std::uint8_t size = 0;
-    number(size);
-    if (size > left_.size()) return refuse();
-    text = left_.substr(0, size);
-    left_.remove_prefix(size);
-    if (!is_name(text)) refuse();
-  }
-  template <typename Row, typename Fields>
-  void rows(std::vector<Row>& rows, std::size_t most, Fields fields) {
-    std::uint16_t count = 0;
-    number(count);
-    if (count > most) return refuse();
-    for (std::size_t i = 0; i < count && is_right_; ++i) fields(*this, rows.emplace_back());
-  }
-
- private:
-  void refuse() {
-    is_right_ = false;
-    left_ = {};
-  }
-
-  std::string_view left_;
-  bool is_right_ = true;
-};
 
 template <typename Codec, typename Row>
 void neighbour_fields(Codec& codec, Row& row) {
@@ -115,6 +32,7 @@ void port_fields(Codec& codec, Row& row) {
   codec.number(row.port.rate_mbits);
   codec.number(row.port.mtu);
   codec.state(row.port.state);
+  codec.address(row.port.address);
   codec.rows(row.neighbours, kMaxNeighbours,
              [](Codec& inner, auto& neighbour) { neighbour_fields(inner, neighbour); });
 }
@@ -128,6 +46,8 @@ void record_fields(Codec& codec, Row& row) {
   codec.flag(row.is_content);
   codec.flag(row.has_left);
   codec.name(row.name);
+  codec.number(row.term);
+  codec.rows(row.members, kMaxMembers, [](Codec& inner, auto& member) { inner.number(member); });
   codec.rows(row.ports, kMaxPorts, [](Codec& inner, auto& port) { port_fields(inner, port); });
 }
 
@@ -171,32 +91,52 @@ Key key_of(const bootstrap::JobSecret& secret) {
   return key;
 }
 
+std::string sealed(std::string_view magic, std::string_view bytes, const Key& key) {
+  const std::string all = std::string(magic) + std::string(bytes);
+  return all + code_of(all, key);
+}
+
+std::optional<std::string_view> opened(std::string_view magic, std::string_view bytes,
+                                       const Key& key) {
+  if (bytes.size() < magic.size() + kCodeBytes || bytes.size() > kMaxPacketBytes) return {};
+  if (!bytes.starts_with(magic)) return {};
+  const std::string_view signed_part = bytes.substr(0, bytes.size() - kCodeBytes);
+  const std::string code = code_of(signed_part, key);
+  if (sodium_memcmp(code.data(), bytes.data() + signed_part.size(), kCodeBytes) != 0) return {};
+  return signed_part.substr(magic.size());
+}
+
 std::string seal(const Packet& packet, const Key& key) {
   Writer writer;
-  writer.bytes = kMagic;
   packet_fields(writer, packet);
-  return writer.bytes + code_of(writer.bytes, key);
+  return sealed(kMagic, writer.bytes, key);
 }
 
 std::optional<Packet> open(const std::string& bytes, const Key& key) {
-  if (bytes.size() < kMagic.size() + kCodeBytes || bytes.size() > kMaxPacketBytes) return {};
-  const std::string_view all = bytes;
-  if (!all.starts_with(kMagic)) return {};
-  const std::string_view signed_part = all.substr(0, all.size() - kCodeBytes);
-  const std::string code = code_of(signed_part, key);
-  if (sodium_memcmp(code.data(), all.data() + signed_part.size(), kCodeBytes) != 0) return {};
-  Reader reader(signed_part.substr(kMagic.size()));
+  const auto fields = opened(kMagic, bytes, key);
+  if (!fields) return {};
+  Reader reader(*fields);
   Packet packet;
   packet_fields(reader, packet);
   if (!reader.is_done()) return {};
   return packet;
 }
 
-std::size_t size_of(const HostRecord& record) {
+std::string encode(const HostRecord& record) {
   Writer writer;
   record_fields(writer, record);
-  return writer.bytes.size();
+  return writer.bytes;
 }
+
+std::optional<HostRecord> decode_record(const std::string& bytes) {
+  Reader reader(bytes);
+  HostRecord record;
+  record_fields(reader, record);
+  if (!reader.is_done()) return {};
+  return record;
+}
+
+std::size_t size_of(const HostRecord& record) { return encode(record).size(); }
 
 bool is_name(const std::string& text) {
   return text.size() <= kMaxNameBytes && std::all_of(text.begin(), text.end(), [](char c) {

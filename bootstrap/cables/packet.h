@@ -18,6 +18,7 @@ using HostId = std::uint64_t;
 inline constexpr std::size_t kMaxHosts = 256;
 inline constexpr std::size_t kMaxPorts = 256;       // of a host
 inline constexpr std::size_t kMaxNeighbours = 256;  // of a port
+inline constexpr std::size_t kMaxMembers = 1024;    // of a host
 inline constexpr std::size_t kMaxNameBytes = 64;    // of a host or an interface
 inline constexpr std::size_t kMaxPacketBytes = 60'000;
 
@@ -37,6 +38,7 @@ struct Port {
   std::uint32_t rate_mbits = 0;  // Mbit/s, as its driver says; 0: unknown
   std::uint32_t mtu = 0;         // bytes; 0: unknown
   PortState state = PortState::kReady;
+  std::array<std::uint8_t, 16> address = {};  // link-local, as on the wire; zeros: none yet
 
   bool operator==(const Port&) const = default;
 };
@@ -68,6 +70,8 @@ struct HostRecord {
   bool is_content = false;    // it waits for nothing but the others
   bool has_left = false;      // its last record
   std::string name = {};
+  std::uint32_t term = 0;  // grows with each agent of this host's processes: the last one counts
+  std::vector<std::uint64_t> members = {};  // the logs of the processes that run here (logs.h)
   std::vector<PortRecord> ports = {};
 
   bool operator==(const HostRecord&) const = default;
@@ -108,6 +112,9 @@ using Key = std::array<std::uint8_t, 16>;
 // Returns the packet. Nothing: a code of another key, malformed, or beyond a limit.
 [[nodiscard]] std::optional<Packet> open(const std::string& bytes, const Key& key);
 
+[[nodiscard]] std::string encode(const HostRecord& record);
+// Nothing: malformed.
+[[nodiscard]] std::optional<HostRecord> decode_record(const std::string& bytes);
 // Returns how many bytes the record takes in a packet.
 [[nodiscard]] std::size_t size_of(const HostRecord& record);
 

@@ -31,6 +31,9 @@ void FailureDetector::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
 void FailureDetector::reopen(Endpoint& endpoint) {
   for (LinkState& link : links_) link = LinkState();
   awaited_ = down_ = answers_ = causes_ = probes_ = LinkSet();
+#if ESPALIER_PROGRAM_HOOKS
+  dead_.clear();
+#endif
   links_count_ = probe_word_ = 0;
   lost_ = moved_at_ = end_at_ = 0;
   ended_ = false;
@@ -120,16 +123,21 @@ void FailureDetector::handle_control(std::uint32_t link, const Control& control)
 #if ESPALIER_PROGRAM_HOOKS
 // Nodes node - informed_ + 1 .. node know the cause, and so do peer - n + 1 .. peer, if the peer
 // says n. The two join if no node between them is left out. So all know of all after log2(nodes)
-// messages, if there are links over the distances 1, 2, 4, ...
+// messages, if there are links over the distances 1, 2, 4, ... In any other graph the nodes are
+// counted by name.
 void FailureDetector::take_informed(std::uint32_t link, const Control& control) {
   if (nodes_ == 0 || ended_ || !failed()) return;
   const Cause& cause = control.cause;
   if (cause.status != cause_.status || cause.detector != cause_.detector) return;
-  const std::uint32_t told = std::min(control.number, nodes_);
+  const std::uint32_t told = std::min(control.number, all_nodes());
   const std::uint32_t distance = (endpoint_->node() + nodes_ - links_[link].peer) % nodes_;
   std::uint32_t known = informed_;
-  if (distance <= informed_) known = std::max(known, std::min(distance + told, nodes_));
-  if (told == nodes_) known = nodes_;
+  if (is_graph_) {
+    known |= told;
+  } else if (distance <= informed_) {
+    known = std::max(known, std::min(distance + told, nodes_));
+  }
+  if (told == all_nodes()) known = told;
   if (known == informed_) return;
   informed_ = known;
   causes_ = LinkSet::first(links_count_);
@@ -163,6 +171,15 @@ void FailureDetector::note_link_down(std::uint32_t link) {
   due(now_);
 }
 
+#if ESPALIER_PROGRAM_HOOKS
+void FailureDetector::note_link_dead(std::uint32_t link) {
+  ESPALIER_ASSERT(link < links_count_);
+  dead_.insert(link);
+  read_clock();
+  due(now_);
+}
+#endif
+
 void FailureDetector::fail(Status status, std::uint32_t peer) {
   ESPALIER_ASSERT(is_failure(status));
   if (!failed()) adopt({status, endpoint_->node(), peer});
@@ -174,7 +191,7 @@ void FailureDetector::adopt(const Cause& cause) {
   if (ended_ || !is_failure(cause.status)) return;
   if (failed() && !precedes(cause, cause_)) return;
 #if ESPALIER_PROGRAM_HOOKS
-  informed_ = 1;
+  informed_ = is_graph_ ? 1U << endpoint_->node() : 1;
   told_links_ = links_count_;
   const bool is_first = !failed();
 #endif
@@ -231,7 +248,10 @@ void FailureDetector::look_at_links(bool drained) {
       state.next_probe = now_ + deadline_ / 8;
     }
     due(state.next_probe);
-    const std::uint64_t dead_at = std::max(first_probe(link), state.last_life) + deadline_ / 2;
+    std::uint64_t dead_at = std::max(first_probe(link), state.last_life) + deadline_ / 2;
+#if ESPALIER_PROGRAM_HOOKS
+    if (dead_.contains(link)) dead_at = now_;
+#endif
     if (now_ < dead_at) {
       due(dead_at);
     } else if (drained) {

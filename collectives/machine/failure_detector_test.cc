@@ -183,6 +183,28 @@ TEST_F(FailureDetectorTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
   expect_cause(Status::kDeadLink, 11);
 }
 
+TEST_F(FailureDetectorTest, ALinkWithoutACarrierIsDeadAtOnceIfItIsAwaited) {
+  poll_at(0);
+  await(2);
+  wait_until(kD / 8);
+  detector.note_link_dead(2);
+  detector.note_link_down(2);
+  poll_at(kD / 8);
+  expect_cause(Status::kDeadLink, 11);
+}
+
+TEST_F(FailureDetectorTest, ALinkThatLostItsCarrierIsDeadOnceItIsAwaited) {
+  poll_at(0);
+  detector.note_link_dead(2);
+  detector.note_link_down(2);
+  wait_until(10 * kD);
+  EXPECT_FALSE(detector.failed());
+  await(2);
+  poll_at(10 * kD);
+  poll_at(10 * kD + 1);
+  expect_cause(Status::kDeadLink, 11);
+}
+
 TEST_F(FailureDetectorTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
   poll_at(0);
   detector.note_link_down(2);
@@ -411,7 +433,7 @@ class FailureDetectorEarlyEnd : public ::testing::Test {
   FailureDetectorEarlyEnd() {
     detector.init(endpoint, kD);
     detector.end_early(
-        nullptr, [](void* linked) { return *static_cast<bool*>(linked); }, 8, &is_linked);
+        nullptr, [](void* linked) { return *static_cast<bool*>(linked); }, 8, false, &is_linked);
   }
   // The node at the other end of `link` says how many nodes know its cause.
   void tell(std::uint32_t link, const Cause& cause, std::uint32_t informed) {
@@ -444,6 +466,24 @@ TEST_F(FailureDetectorEarlyEnd, ComesOnceAllNodesKnow) {
   EXPECT_EQ(said(), 8u);
   EXPECT_TRUE(detector.ended());
   EXPECT_EQ(endpoint.released, 1);
+}
+
+// Links lead anywhere: node 5 does not know who is behind its peers.
+TEST_F(FailureDetectorEarlyEnd, CountsByNameInAGraph) {
+  detector.end_early(
+      nullptr, [](void*) { return true; }, 8, true, nullptr);
+  detector.fail(Status::kCancelled, 5);
+  detector.run(true);
+  EXPECT_EQ(said(), 0x20u);
+  tell(0, kOwn, 0x13);  // nodes 0, 1 and 4
+  EXPECT_EQ(said(), 0x33u);
+  tell(1, kOwn, 0x02);  // known already
+  tell(2, kOwn, 0xc6);
+  EXPECT_EQ(said(), 0xf7u);
+  EXPECT_FALSE(detector.ended());
+  tell(1, kOwn, 0x08);
+  EXPECT_EQ(said(), 0xffu);
+  EXPECT_TRUE(detector.ended());
 }
 
 TEST_F(FailureDetectorEarlyEnd, LeavesNoNodeOut) {

@@ -36,9 +36,11 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   step_limit_ = InstanceScheduler::kNever;
   failure_detector_.init(endpoint, config.deadline_ns);
 #if ESPALIER_PROGRAM_HOOKS
+  ESPALIER_ASSERT(!config.is_graph || config.nodes != 0);
   failure_detector_.call_before_release(config.before_release, config.context);
   failure_detector_.wait_for_programs(config.quiet_ns, config.context);
-  failure_detector_.end_early(config.failed, config.is_linked, config.nodes, config.context);
+  failure_detector_.end_early(config.failed, config.is_linked, config.nodes, config.is_graph,
+                              config.context);
 #endif
   check_invariants();
   return Status::kOk;
@@ -119,7 +121,11 @@ void Machine::handle(const Completion& completion) {
         fail(Status::kMismatch, link);
       }
       return failure_detector_.handle_control(link, completion.control);
-    case Completion::Kind::kLinkDown: return failure_detector_.note_link_down(link);
+    case Completion::Kind::kLinkDown:
+#if ESPALIER_PROGRAM_HOOKS
+      if (completion.status == Status::kDeadLink) failure_detector_.note_link_dead(link);
+#endif
+      return failure_detector_.note_link_down(link);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Provider {
   bool is_memory;
   // Whether each endpoint has a fabric that it could share.
   bool is_shared = false;
+  std::uint32_t cables = 0;  // between each two nodes of different hosts; 0: the fabric routes
 };
 
 class AddedLinksTest : public testing::TestWithParam<Provider> {
@@ -40,15 +42,33 @@ class AddedLinksTest : public testing::TestWithParam<Provider> {
     config.has_secret = true;
     config.secret.fill(3);
     if (GetParam().is_shared) config.fabric = make_shared_fabric();
+    if (GetParam().cables != 0) {
+      config.cables = {
+          {.number = GetParam().cables, .node = 3, .local_address = "127.4", .lanes = 1}};
+    }
     return config;
   }
   // Opens `nodes` endpoints without links, which know each other's addresses; with hosts, at least
   // one for each letter.
-  static LocalEndpoints<AddedConfig> open(const AddedConfig& config, std::size_t nodes) {
+  static LocalEndpoints<AddedConfig> open(AddedConfig config, std::size_t nodes) {
     nodes = std::max(nodes, config.host.size());
+    if (has_cables()) config.cables.front().node = static_cast<std::uint32_t>(nodes);
     LocalEndpoints endpoints(config, std::vector<std::vector<std::uint32_t>>(nodes));
     EXPECT_EQ(endpoints.error, "");
     return endpoints;
+  }
+  static bool has_cables() { return GetParam().cables != 0; }
+  // Whether nodes a and b share memory.
+  static bool are_near(std::size_t a, std::size_t b) {
+    const std::string hosts = GetParam().hosts;
+    return !hosts.empty() && hosts[a % hosts.size()] == hosts[b % hosts.size()];
+  }
+  // The links of node v that has added none: if all leave by cables, all are there.
+  static std::uint32_t first_links(std::uint32_t v, std::uint32_t nodes) {
+    nodes = std::max<std::uint32_t>(nodes, std::string_view(GetParam().hosts).size());
+    bool has_near = false;
+    for (std::uint32_t w = 0; w < nodes; ++w) has_near = has_near || (w != v && are_near(v, w));
+    return has_cables() && !has_near ? nodes - 1 : 0;
   }
   // In memory, a node that adds a link says so to its peer at once, and waits for no reply.
   static bool waits_for_reply() { return !GetParam().is_memory; }
@@ -57,11 +77,14 @@ INSTANTIATE_TEST_SUITE_P(
     Providers, AddedLinksTest,
     testing::Values(Provider{"tcp", "", false}, Provider{"tcp", "", false, true},
                     Provider{"mem", "", true}, Provider{"mem+tcp", "", true},
-                    Provider{"mem+tcp", "aab", true}, Provider{"mem+tcp", "aba", false}),
+                    Provider{"mem+tcp", "aab", true}, Provider{"mem+tcp", "aba", false},
+                    Provider{"tcp", "", false, true, 2},
+                    Provider{"mem+tcp", "aba", false, false, 1}),
     [](const auto& info) {
       std::string name = info.param.name;
       std::replace(name.begin(), name.end(), '+', '_');
       if (info.param.is_shared) name += "_shared";
+      if (info.param.cables != 0) name += "_cables" + std::to_string(info.param.cables);
       return name + (info.param.hosts[0] == '\0' ? "" : "_") + info.param.hosts;
     });
 
@@ -115,12 +138,15 @@ void expect_message(LocalEndpoints<AddedConfig>& endpoints, std::uint32_t a, std
 
 TEST_P(AddedLinksTest, ConnectsOneLinkAfterTheOther) {
   LocalEndpoints endpoints = open(config(), 4);
-  for (std::uint32_t v = 0; v < 4; ++v) EXPECT_EQ(endpoints[v].links(), 0u);
+  for (std::uint32_t v = 0; v < 4; ++v) EXPECT_EQ(endpoints[v].links(), first_links(v, 4));
   std::vector<std::uint32_t> links(4);
+  const auto expected = [&](std::uint32_t v) {
+    return first_links(v, 4) == 0 ? ++links[v] : first_links(v, 4);
+  };
   for (const auto& [a, b] : {std::pair{2u, 0u}, {1u, 3u}, {0u, 1u}, {3u, 0u}, {2u, 3u}, {1u, 2u}}) {
     connect(*endpoints.nodes[a], *endpoints.nodes[b]);
-    EXPECT_EQ(endpoints[a].links(), ++links[a]);
-    EXPECT_EQ(endpoints[b].links(), ++links[b]);
+    EXPECT_EQ(endpoints[a].links(), expected(a));
+    EXPECT_EQ(endpoints[b].links(), expected(b));
     expect_message(endpoints, a, b);
     expect_message(endpoints, b, a);
   }
@@ -130,7 +156,7 @@ TEST_P(AddedLinksTest, ConnectsOneLinkAfterTheOther) {
 TEST_P(AddedLinksTest, TheHigherNodeAnswersBeforeItAsks) {
   LocalEndpoints endpoints = open(config(), 2);
   while (!connected(*endpoints.nodes[0], 1)) poll(*endpoints.nodes[1]);
-  EXPECT_EQ(endpoints[1].links(), 1u);
+  EXPECT_EQ(endpoints[1].links(), std::max(first_links(1, 2), 1u));
   EXPECT_EQ(endpoints[1].peer(0), 0u);
   EXPECT_TRUE(connected(*endpoints.nodes[1], 0));
   expect_message(endpoints, 1, 0);
@@ -141,9 +167,12 @@ TEST_P(AddedLinksTest, TheLowerNodeAnswersTheHigher) {
   LocalEndpoints endpoints = open(config(), 2);
   EXPECT_FALSE(connected(*endpoints.nodes[1], 0));
   poll(*endpoints.nodes[0]);
-  EXPECT_EQ(endpoints[0].links(), waits_for_reply() ? 0u : 1u);  // The higher node waits at first.
+  EXPECT_EQ(endpoints[0].links(),
+            waits_for_reply() ? first_links(0, 2) : 1u);  // The higher node waits at first.
   while (!connected(*endpoints.nodes[1], 0)) poll(*endpoints.nodes[0]);
-  EXPECT_EQ(endpoints[0].links(), 1u);
+  // Beside memory, a link over cables counts when it is first used.
+  const bool is_lazy = has_cables() && first_links(0, 2) == 0 && !are_near(0, 1);
+  EXPECT_EQ(endpoints[0].links(), is_lazy ? 0u : 1u);
   EXPECT_TRUE(connected(*endpoints.nodes[0], 1));
   expect_message(endpoints, 0, 1);
   expect_message(endpoints, 1, 0);
@@ -205,7 +234,8 @@ TEST_P(AddedLinksTest, ANodeMayJoinLate) {
     EXPECT_FALSE(connected(*nodes[0], 2));
     poll(*nodes[2]);
   }
-  EXPECT_EQ(nodes[2]->endpoint().links(), 0u);
+  const bool has_all = has_cables() && GetParam().hosts[0] == '\0';
+  EXPECT_EQ(nodes[2]->endpoint().links(), has_all ? 2u : 0u);
   ASSERT_TRUE(nodes[2]->set_addresses(addresses));
   connect(*nodes[0], *nodes[2]);
   connect(*nodes[2], *nodes[1]);
@@ -219,8 +249,11 @@ TEST_P(AddedLinksTest, NamesThePeerThatNeverAsks) {
     const std::uint32_t link = link_to(*endpoints.nodes[own], other);
     Result<bool> result = false;
     while (result && !*result) result = endpoints.nodes[own]->connect_links({&link, 1});
-    EXPECT_EQ(message_of(result),
-              "node " + std::to_string(other) + " did not connect within 100 ms");
+    const std::string way = endpoints.nodes[own]->way_of_link(link);
+    EXPECT_EQ(way.empty(), !has_cables() || GetParam().is_memory) << way;
+    EXPECT_EQ(message_of(result), "node " + std::to_string(other) + " did not connect " +
+                                      way.substr(0, way.find(" and ")) + (way.empty() ? "" : " ") +
+                                      "within 100 ms");
   }
 }
 
@@ -263,6 +296,7 @@ TEST_P(AddedLinksTest, MessagesMayBePostedBeforeTheConnection) {
 }
 
 TEST_P(AddedLinksTest, RefusesWhatDoesNotFit) {
+  if (has_cables()) return;  // CabledLinksTest
   for (const std::uint32_t max_links : {0U, kMaxLinks + 1}) {
     EXPECT_EQ(message_of(AddedLinks::open(config(max_links))),
               "node 0: max_links " + std::to_string(max_links) + " is not in 1..128");
@@ -347,7 +381,9 @@ TEST_P(AddedLinksTest, CollectivesConnectWhatTheyNeed) {
   for (std::uint32_t v = 0; v < kRanks; ++v) threads.emplace_back(run, v);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(errors, 0u);
-  EXPECT_LT(links, kRanks * (kRanks - 1) - 10);
+  if (!has_cables()) {
+    EXPECT_LT(links, kRanks * (kRanks - 1) - 10);
+  }
 }
 
 }  // namespace

@@ -23,11 +23,15 @@ std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers, st
 
 std::string fabric_part(const std::string& address) {
   MixedHead head;
-  if (address.size() < sizeof(head)) return address;
-  std::memcpy(&head, address.data(), sizeof(head));
-  if (head.magic != MixedHead().magic) return address;
-  const std::size_t begin = sizeof(head) + std::size_t{head.memory_bytes};
-  return address.substr(std::min(begin, address.size()));
+  std::size_t begin = 0;
+  if (address.size() >= sizeof(head)) std::memcpy(&head, address.data(), sizeof(head));
+  if (address.size() >= sizeof(head) && head.magic == MixedHead().magic) {
+    begin = std::min(sizeof(head) + std::size_t{head.memory_bytes}, address.size());
+  }
+  std::string part = address.substr(begin);
+  CabledHead cabled{.magic = 0};
+  if (part.size() >= sizeof(cabled)) std::memcpy(&cabled, part.data(), sizeof(cabled));
+  return cabled.magic == CabledHead().magic ? "" : part;
 }
 
 std::string address_text(const std::string& address) {

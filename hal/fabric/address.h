@@ -42,7 +42,19 @@ struct MixedHead {
   Little<std::uint32_t> memory_bytes = 0;
   std::array<std::uint8_t, 16> host = {};  // equal where processes can share memory
 };
-// Returns the fabric's part of an address of any provider.
+// The fixed part of an address of an endpoint with cables; the lanes follow, each with its head.
+struct CabledHead {
+  Little<std::uint32_t> magic = 0x31435045;  // "EPC1"
+  Little<std::uint32_t> lanes = 0;
+};
+// What precedes the address of a lane.
+struct CabledLaneHead {
+  Little<std::uint32_t> cable = 0;  // its number
+  Little<std::uint32_t> lane = 0;   // of the cable
+  Little<std::uint32_t> node = 0;   // to which it leads
+  Little<std::uint32_t> bytes = 0;  // of the address that follows
+};
+// Returns the fabric's part of an address of any provider; empty, if that is cables.
 [[nodiscard]] std::string fabric_part(const std::string& address);
 
 // Returns the libfabric address in an address as text: "127.0.0.1:4000", "fi_shm://17:0:2".

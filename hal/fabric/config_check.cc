@@ -1,6 +1,7 @@
 #include "hal/fabric/config_check.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/counted.h"
 #include "espalier/internal/base/limits.h"
@@ -56,7 +57,55 @@ Result<void> check_lane_addresses(const FixedConfig& config) {
               "; expected one per lane, and no local_address");
 }
 
+Result<void> check_cable(const AddedConfig& config, const AddedConfig::Cable& cable) {
+  const std::string which = node_text(config) + ": cable " + std::to_string(cable.number);
+  if (cable.node == config.node) return fail(which + " leads back to this node");
+  if (cable.lanes == 0) return fail(which + " has no lane; expected one or more");
+  if (cable.local_address.empty()) {
+    return fail(which + " has no address; expected that of its interface, such as fe80::7%eth0");
+  }
+  const auto has_number = [&](const auto& each) { return each.number == cable.number; };
+  const auto times = std::count_if(config.cables.begin(), config.cables.end(), has_number);
+  if (times == 1) return {};
+  return fail(which + " is given " + counted(static_cast<std::uint64_t>(times), "time") +
+              "; expected another number for each");
+}
+
+Result<void> check_cables(const AddedConfig& config) {
+  const bool is_mixed = fabric_provider(config.provider) != config.provider;
+  if (config.is_without_cables && (!is_mixed || !config.cables.empty())) {
+    return fail(node_text(config) + " is_without_cables and has " +
+                (is_mixed ? counted(config.cables.size(), "cable")
+                          : "provider " + config.provider + "; expected mem+NAME") +
+                (is_mixed ? "; expected none" : ""));
+  }
+  if (!has_cables(config)) return {};
+  if (!binds_address(config.provider)) {
+    return fail(node_text(config) + ": provider " + config.provider +
+                " has no use for cables; expected none, or mem+tcp");
+  }
+  if (!config.local_address.empty()) {
+    return fail(node_text(config) + " has cables and the local_address " + config.local_address +
+                "; expected none, because each lane binds the address of its cable");
+  }
+  std::uint64_t lanes = 0;
+  std::set<std::uint32_t> nodes;
+  for (const AddedConfig::Cable& cable : config.cables) {
+    if (auto sound = check_cable(config, cable); !sound) return sound;
+    lanes += cable.lanes;
+    nodes.insert(cable.node);
+  }
+  if (lanes <= kMaxLinks && nodes.size() <= config.max_links) return {};
+  return fail(node_text(config) + " has " + counted(lanes, "lane") + " over cables to " +
+              counted(nodes.size(), "node") + "; expected at most " + std::to_string(kMaxLinks) +
+              " lanes, and max_links = " + std::to_string(config.max_links) + " nodes");
+}
+
 }  // namespace
+
+bool has_cables(const AddedConfig& config) {
+  return !config.cables.empty() || config.is_without_cables;
+}
 
 Result<void> check_parts(const std::string& provider) {
   if (auto serves = check_not_refused(provider); !serves) return serves;
@@ -96,8 +145,11 @@ Result<void> check_config(const AddedConfig& config) {
     return fail(node + ": host \"" + config.host + "\" with provider " + config.provider +
                 ", which does not ask who shares memory; expected mem+NAME");
   }
-  if (auto sound = check_common(config); !sound || !is_mixed) return sound;
-  return check_parts(config.provider);
+  if (auto sound = check_common(config); !sound) return sound;
+  if (is_mixed) {
+    if (auto sound = check_parts(config.provider); !sound) return sound;
+  }
+  return check_cables(config);
 }
 
 }  // namespace espalier::ofi

@@ -41,6 +41,10 @@ constexpr std::uint32_t kOwnAddresses = 0xfffffffd;
 // The same, and each lane has a domain of its own.
 constexpr std::uint32_t kOwnDomains = 0xfffffffc;
 
+// kCables: links over two cables per pair of nodes, each of two lanes. Over mem+tcp, the nodes are
+// on two hosts in turn.
+constexpr std::uint32_t kCables = 0xfffffffb;
+
 // The endpoints of a closed fabric have a job secret; kData: they also authenticate payloads.
 enum class Closed : std::uint8_t { kNo, kWords, kData };
 
@@ -65,16 +69,20 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
                      : lanes == kTwoHosts     ? provider + "_two_hosts"
                      : lanes == kOwnAddresses ? provider + "_own_addresses"
                      : lanes == kOwnDomains   ? provider + "_own_domains"
+                     : lanes == kCables       ? provider + "_cables"
                                               : provider + "_hop_by_hop_" + std::to_string(lanes);
   if (closed != Closed::kNo) name += closed == Closed::kData ? "_closed_data" : "_closed";
   for (const char other : {';', '+'}) std::replace(name.begin(), name.end(), other, '_');
   return {
       name,
       [provider, lanes, closed](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
-        if (lanes == kAdded || lanes == kTwoHosts) {
+        if (lanes == kAdded || lanes == kTwoHosts || lanes == kCables) {
           ofi::AddedConfig config;
           config.max_links = 16;
-          config.host = lanes == kTwoHosts ? "ab" : "";
+          const bool has_hosts = lanes == kTwoHosts || (lanes == kCables && provider != "tcp");
+          config.host = has_hosts ? "ab" : "";
+          if (lanes == kCables)
+            config.cables = {{.number = 2, .local_address = "127.3", .lanes = 2}};
           return connect(config, provider, closed, spec);
         }
         ofi::FixedConfig config;
@@ -97,7 +105,9 @@ INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
                                          back_end("mem", 3, Closed::kWords),
                                          back_end("mem", kAdded, Closed::kWords),
                                          back_end("mem+tcp", kAdded, Closed::kWords),
-                                         back_end("mem+tcp", kTwoHosts, Closed::kData)),
+                                         back_end("mem+tcp", kTwoHosts, Closed::kData),
+                                         back_end("tcp", kCables, Closed::kNo),
+                                         back_end("mem+tcp", kCables, Closed::kData)),
                          back_end_name);
 
 }  // namespace

@@ -33,6 +33,7 @@ def grid(rows, columns, times=1):
 
 SHAPES = {  # the ends of each cable
     "pair": [(0, 1)],
+    "pair-double": [(0, 1), (0, 1)],
     "triangle": [(0, 1), (0, 2), (1, 2)],
     "ring4": [(0, 1), (1, 2), (2, 3), (0, 3)],
     "line4": [(0, 1), (1, 2), (2, 3)],

@@ -12,7 +12,9 @@
 #include <set>
 #include <utility>
 
+#include "base/try.h"
 #include "hal/fabric/address.h"
+#include "hal/fabric/cables/cabled_links.h"
 #include "hal/fabric/ofi/lanes/libfabric_endpoint.h"
 #include "hal/fabric/provider_list.h"
 #include "hal/fabric/random.h"
@@ -73,32 +75,53 @@ Result<std::unique_ptr<MixedEndpoint>> MixedEndpoint::open(const AddedConfig& co
   mixed->host_ = host_name(config.host);
   mixed->links_.reserve(2 * config.max_links);  // each part may add so many
   for (std::vector<std::uint32_t>& each : mixed->numbers_) each.reserve(config.max_links);
-  AddedConfig part = config;
-  part.provider = fabric_provider(config.provider);
-  auto fabric = LibfabricEndpoint::open(part);
-  if (!fabric) return fail(fabric.error());
-  mixed->fabric_ = *std::move(fabric);
-  mixed->endpoints_[kFabric] = &mixed->fabric_->endpoint();
-  part.local_address = {};
-  part.authenticate_data = false;  // It protects what crosses a network.
-  part.eager_bytes = static_cast<std::uint32_t>(mixed->eager_bytes());
-  if (mem::sharing_refusal().empty()) {
-    auto memory = MemoryEndpoint::open(part);
-    if (!memory) return fail(memory.error());
-    mixed->memory_ = *std::move(memory);
-    mixed->endpoints_[kMemory] = &mixed->memory_->endpoint();
-  } else {
-    mixed->host_ = unlike_any();  // so all peers take the fabric to this process
+  if (!config.is_without_cables) {
+    if (auto opened = mixed->open_fabric(config); !opened) return fail(opened.error());
   }
+  if (auto opened = mixed->open_memory(config); !opened) return fail(opened.error());
   mixed->address_ = mixed->make_address();
   return mixed;
+}
+
+Result<void> MixedEndpoint::open_fabric(AddedConfig part) {
+  part.provider = fabric_provider(part.provider);
+  if (has_cables_) {
+    ESPALIER_TRY_TO(fabric_, CabledLinks::open(part));
+  } else {
+    ESPALIER_TRY_TO(fabric_, LibfabricEndpoint::open(part));
+  }
+  endpoints_[kFabric] = &fabric_->endpoint();
+  return {};
+}
+
+Result<void> MixedEndpoint::open_memory(AddedConfig part) {
+  const std::string refusal = mem::sharing_refusal();
+  if (!refusal.empty()) {
+    host_ = unlike_any();  // so all peers take the fabric to this process
+    if (fabric_ != nullptr) return {};
+    return fail("node " + std::to_string(part.node) +
+                " has no cable, and cannot share memory: " + refusal);
+  }
+  part.eager_bytes = fabric_ == nullptr ? LibfabricEndpoint::eager_bytes_of(part)
+                                        : static_cast<std::uint32_t>(eager_bytes());
+  part.local_address = {};
+  part.authenticate_data = false;  // It protects what crosses a network.
+  ESPALIER_TRY_TO(memory_, MemoryEndpoint::open(part));
+  endpoints_[kMemory] = &memory_->endpoint();
+  return {};
+}
+
+bool MixedEndpoint::is_reached(std::uint32_t node) const {
+  return !has_cables_ ||
+         std::any_of(config_.cables.begin(), config_.cables.end(),
+                     [node](const AddedConfig::Cable& each) { return each.node == node; });
 }
 
 std::string MixedEndpoint::make_address() const {
   const std::string memory = memory_ == nullptr ? "" : memory_->address();
   MixedHead head{.memory_bytes = static_cast<std::uint32_t>(memory.size()), .host = host_};
   return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + memory +
-         fabric_->address();
+         (fabric_ == nullptr ? "" : fabric_->address());
 }
 
 Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
@@ -108,7 +131,7 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
   std::vector<HostName> hosts;
   for (std::vector<std::string>& each : of_part) each.resize(addresses.size());
   // The numbers of links would run out on one part while the other has some.
-  const bool has_memory = addresses.size() <= std::size_t{config_.max_links} + 1;
+  const bool has_memory = has_cables_ || addresses.size() <= std::size_t{config_.max_links} + 1;
   for (std::uint32_t node = 0; node < addresses.size(); ++node) {
     const std::string& address = addresses[node];
     MixedHead head;
@@ -128,14 +151,16 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
         parts_.back() == kMemory ? address.substr(sizeof(head), memory_bytes) : std::string();
     of_part[kFabric][node] =
         parts_.back() == kFabric ? address.substr(sizeof(head) + memory_bytes) : std::string();
-    if (node != config_.node) ++peers[parts_.back()];
+    if (node != config_.node && (parts_.back() == kMemory || is_reached(node))) {
+      ++peers[parts_.back()];
+    }
   }
   for (const Part part : kParts) {
     if (owner(part) == nullptr) continue;
     if (auto set = owner(part)->set_addresses(std::move(of_part[part])); !set) return set;
   }
   if (has_memory && hosts.size() == addresses.size()) nodes_per_host_ = successive_nodes(hosts);
-  if (peers[kMemory] == 0) {
+  if (peers[kMemory] == 0 && fabric_ != nullptr) {
     memory_.reset();
   } else if (peers[kFabric] == 0) {
     fabric_.reset();
@@ -155,25 +180,38 @@ Endpoint& MixedEndpoint::endpoint() {
 
 void MixedEndpoint::adopt() {
   for (const Part part : kParts) {
-    if (owner(part) == nullptr) continue;
-    std::vector<std::uint32_t>& numbers = numbers_[part];
-    for (const std::uint32_t count = of(part).links(); numbers.size() < count;) {
-      links_.push_back({part, static_cast<std::uint32_t>(numbers.size())});
-      numbers.push_back(links() - 1);
+    if (owner(part) == nullptr || (part == kFabric && has_cables_)) continue;
+    for (const std::uint32_t count = of(part).links(); numbers_[part].size() < count;) {
+      (void)number_of(part, static_cast<std::uint32_t>(numbers_[part].size()));
     }
   }
-  ESPALIER_ASSERT(numbers_[kMemory].size() + numbers_[kFabric].size() == links_.size());
+}
+
+std::uint32_t MixedEndpoint::number_of(Part part, std::uint32_t link) {
+  std::vector<std::uint32_t>& numbers = numbers_[part];
+  ESPALIER_ASSERT(link < of(part).links());
+  if (link >= numbers.size()) numbers.resize(link + 1, kNoNumber);
+  if (numbers[link] == kNoNumber) {
+    links_.push_back({part, link});
+    numbers[link] = links() - 1;
+  }
+  ESPALIER_ASSERT(links_[numbers[link]].number == link && links_[numbers[link]].part == part);
+  return numbers[link];
 }
 
 Result<std::uint32_t> MixedEndpoint::add_link(std::uint32_t node) {
+  if (node < parts_.size() && node != config_.node && parts_[node] == kFabric &&
+      !is_reached(node)) {
+    return fail("node " + std::to_string(config_.node) + ": no cable leads to node " +
+                std::to_string(node));
+  }
   AddedLinks* const only = memory_ == nullptr ? fabric_.get() : owner(kMemory);
   if (fabric_ == nullptr || memory_ == nullptr) return only->add_link(node);
   const Part part = node < parts_.size() ? parts_[node] : kFabric;
   const auto link = owner(part)->add_link(node);
   if (!link) return link;
   adopt();
-  ESPALIER_ASSERT(*link < numbers_[part].size());
-  return numbers_[part][*link];
+  return number_of(part, *link);
 }
 
 Result<bool> MixedEndpoint::connect_links(std::span<const std::uint32_t> links) {
@@ -192,6 +230,13 @@ Result<bool> MixedEndpoint::connect_links(std::span<const std::uint32_t> links) 
   }
   adopt();
   return all;
+}
+
+std::string MixedEndpoint::way_of_link(std::uint32_t link) const {
+  if (fabric_ == nullptr) return {};
+  if (memory_ == nullptr) return fabric_->way_of_link(link);
+  const bool is_fabric = link < links_.size() && links_[link].part == kFabric;
+  return is_fabric ? fabric_->way_of_link(links_[link].number) : "";
 }
 
 Result<void> MixedEndpoint::set_secret(const Secret& secret) {
@@ -242,8 +287,7 @@ bool MixedEndpoint::poll(Completion& completion) {
     const bool found = of(part).poll(completion);
     adopt();
     if (!found) continue;
-    ESPALIER_ASSERT(completion.link < numbers_[part].size());
-    completion.link = numbers_[part][completion.link];
+    completion.link = number_of(part, completion.link);
     ESPALIER_ASSERT(completion.link < links_.size());
     turn_ = part == kMemory ? kFabric : kMemory;
     silent_since_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
 // The provider "mem+NAME": shared memory (hal/mem) between processes of one host, libfabric's
-// provider NAME between hosts; two endpoints behind one.
+// provider NAME between hosts, over cables if there are any; two endpoints behind one.
 
 #include <array>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "hal/fabric/config_check.h"
 #include "hal/fabric/mem/memory_endpoint.h"
 
 namespace espalier::ofi {
@@ -36,6 +37,11 @@ class MixedEndpoint final : public AddedLinks, private Endpoint {
   }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
+  [[nodiscard]] bool has_cables() const override { return has_cables_; }
+  [[nodiscard]] std::string way_of_link(std::uint32_t link) const override;
+  [[nodiscard]] std::size_t cable_traffic(std::span<CableTraffic> to) const override {
+    return fabric_ == nullptr ? 0 : fabric_->cable_traffic(to);
+  }
   [[nodiscard]] std::string lacked() const override {
     return fabric_ == nullptr ? "" : fabric_->lacked();
   }
@@ -56,13 +62,20 @@ class MixedEndpoint final : public AddedLinks, private Endpoint {
     std::uint32_t number;
   };
 
-  explicit MixedEndpoint(const AddedConfig& config) : config_(config) {}
-  // Requires the fabric's part.
+  explicit MixedEndpoint(const AddedConfig& config)
+      : config_(config), has_cables_(ofi::has_cables(config)) {}
+  [[nodiscard]] Result<void> open_fabric(AddedConfig part);
+  [[nodiscard]] Result<void> open_memory(AddedConfig part);
+  // Whether the fabric leads to this node: as it routes, or by a cable.
+  [[nodiscard]] bool is_reached(std::uint32_t node) const;
   [[nodiscard]] std::string make_address() const;
   [[nodiscard]] AddedLinks* owner(Part part) const;
   [[nodiscard]] Endpoint& of(Part part) const { return *endpoints_[part]; }
-  // Takes links into the list that the parts have added.
+  // Takes links into the list that the parts have added. Links over cables are there from the
+  // beginning: number_of() takes each when it is first used.
   void adopt();
+  // Returns our number of a part's link.
+  std::uint32_t number_of(Part part, std::uint32_t link);
   [[nodiscard]] Endpoint& part_of(std::uint32_t link) const {
     ESPALIER_ASSERT(link < links_.size());
     return of(links_[link].part);
@@ -89,11 +102,15 @@ class MixedEndpoint final : public AddedLinks, private Endpoint {
   // then polls the memory. A memory message therefore waits at most T/16 longer.
   void wait(std::uint64_t until) override;
 
+  static constexpr std::uint32_t kNoNumber = 0xffffffff;
+
   AddedConfig config_;
+  bool has_cables_;
   HostName host_ = {};
-  std::string address_;                      // of both parts, also once one of them is closed
-  std::unique_ptr<MemoryEndpoint> memory_;   // null: no peer is on this host
-  std::unique_ptr<AddedLinks> fabric_;       // null: all peers are
+  std::string address_;                     // of both parts, also once one of them is closed
+  std::unique_ptr<MemoryEndpoint> memory_;  // null: no peer is on this host
+  // Null: all peers are on this host, or this node has no cable.
+  std::unique_ptr<AddedLinks> fabric_;
   std::array<Endpoint*, 2> endpoints_ = {};  // by part
   std::vector<Part> parts_;                  // by node
   std::uint32_t nodes_per_host_ = 1;

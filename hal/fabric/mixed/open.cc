@@ -1,6 +1,7 @@
 // Opens endpoints: finds out which kind serves a provider.
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "hal/fabric/cables/cabled_links.h"
 #include "hal/fabric/config_check.h"
 #include "hal/fabric/mem/memory_endpoint.h"
 #include "hal/fabric/mixed/mixed_endpoint.h"
@@ -35,6 +36,7 @@ Result<std::unique_ptr<AddedLinks>> AddedLinks::open(const AddedConfig& config) 
   if (auto sound = check_config(config); !sound) return fail(sound.error());
   if (config.provider == kMemProvider) return MemoryEndpoint::open(config);
   if (!has_fixed_links(config.provider)) return MixedEndpoint::open(config);
+  if (ofi::has_cables(config)) return CabledLinks::open(config);
   return LibfabricEndpoint::open(config);
 }
 

@@ -365,13 +365,17 @@ bool Domain::may_block() {
   return true;
 }
 
-bool Domain::wait(std::uint64_t ns) {
+bool Domain::wait(std::uint64_t ns, const std::array<int, 2>& others,
+                  std::array<bool, 2>& is_readable) {
+  is_readable = {};
   if (wake_ < 0) return false;
   if (!may_block()) return true;
   const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
                             static_cast<long>(ns % 1'000'000'000)};
-  pollfd wanted = {wake_, POLLIN, 0};
-  (void)ppoll(&wanted, 1, &timeout, nullptr);
+  pollfd wanted[] = {{wake_, POLLIN, 0}, {others[0], POLLIN, 0}, {others[1], POLLIN, 0}};
+  const nfds_t count = others[1] >= 0 ? 3 : others[0] >= 0 ? 2 : 1;
+  if (ppoll(wanted, count, &timeout, nullptr) <= 0) return true;
+  for (std::size_t i = 0; i < others.size(); ++i) is_readable[i] = wanted[i + 1].revents != 0;
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -121,9 +122,15 @@ class Domain {
   // The context of the operation that failed; null if the operation has none.
   [[nodiscard]] void* read_failure();
 
-  // Waits until read_completions() may have something, at most `ns` nanoseconds. Returns false at
-  // once if this provider has no way to wait.
-  [[nodiscard]] bool wait(std::uint64_t ns);
+  // Waits until read_completions() may have something or one of `others` (descriptors; -1: none) is
+  // readable, at most `ns` nanoseconds. Sets `is_readable` for these. Returns false at once if this
+  // provider has no way to wait.
+  [[nodiscard]] bool wait(std::uint64_t ns, const std::array<int, 2>& others,
+                          std::array<bool, 2>& is_readable);
+  [[nodiscard]] bool wait(std::uint64_t ns) {
+    std::array<bool, 2> is_readable;
+    return wait(ns, {-1, -1}, is_readable);
+  }
 
  private:
   struct Device {

@@ -35,11 +35,42 @@ namespace espalier::ofi {
   return config;
 }
 
+// Returns the cables from a node to each of its peers on another host: `example.number` of them,
+// each with example.lanes lanes. Lane k of node v binds example.local_address.v.(k + 1).
+[[nodiscard]] inline std::vector<AddedConfig::Cable> cables_of(
+    std::uint32_t node, const std::vector<std::uint32_t>& peers, const std::string& hosts,
+    const AddedConfig::Cable& example) {
+  std::vector<AddedConfig::Cable> cables;
+  for (const std::uint32_t peer : peers) {
+    const bool is_near = !hosts.empty() && hosts[peer % hosts.size()] == hosts[node % hosts.size()];
+    for (std::uint32_t i = 0; i < example.number && !is_near && peer != node; ++i) {
+      const std::uint32_t pair = 100 * std::min(node, peer) + std::max(node, peer);
+      const std::string last = std::to_string(cables.size() + 1);
+      cables.push_back(
+          {.number = 10 * pair + i,
+           .node = peer,
+           .local_address = example.local_address + "." + std::to_string(node) + "." + last,
+           .lanes = example.lanes});
+    }
+  }
+  return cables;
+}
+
 // The same for links that are added later, whatever `peers`. Each letter of config.host names a
-// host, and the nodes are on these in turn; without letters, on the host of this process.
+// host, and the nodes are on these in turn; without letters, on the host of this process. If
+// config.cables has an entry, it is the example of cables_of(): to the peers, or if there are none,
+// to all nodes below example.node.
 [[nodiscard]] inline AddedConfig for_node(AddedConfig config, std::uint32_t node,
-                                          const std::vector<std::uint32_t>& /*peers*/ = {}) {
+                                          std::vector<std::uint32_t> peers = {}) {
   config.node = node;
+  if (!config.cables.empty()) {
+    const AddedConfig::Cable example = config.cables.front();
+    if (peers.empty()) {
+      for (std::uint32_t v = 0; v < example.node; ++v) peers.push_back(v);
+    }
+    config.cables = cables_of(node, peers, config.host, example);
+    config.is_without_cables = config.cables.empty();
+  }
   // As if each node were a process.
   if (config.fabric != nullptr) config.fabric = make_shared_fabric();
   if (!config.host.empty()) config.host = config.host[node % config.host.size()];

@@ -5,6 +5,8 @@
 // One interface for all launchers; docs/cluster.md has their command lines. join() finds the
 // launcher, in this order unless the options name one:
 //  0. ESPALIER_JOIN is set: the job file that it names, of a job that runs.
+//     ESPALIER_CABLES=1: over the cables of the hosts, with RANK, WORLD_SIZE and
+//     ESPALIER_SECRET_FILE; docs/switchless.md.
 //     Otherwise ESPALIER_RANK is set: the environment, as in 3.
 //  1. PMIx: mpirun of Open MPI, srun --mpi=pmix. Its client library is loaded only then.
 //  2. PMI-1: mpiexec of MPICH, srun --mpi=pmi2.
@@ -36,6 +38,7 @@ enum class Method : std::uint8_t {
   kTable,        // a table of addresses from the caller, for boards without a launcher
   kAlone,        // a job of one process
   kNewcomer,     // a job that runs, through its job file, once its processes call accept()
+  kCables,       // over the cables between the hosts, without a network that reaches all of them
 };
 
 // Random bytes that all processes of a job share and no other process knows.
@@ -50,7 +53,7 @@ struct Options {
   std::chrono::milliseconds deadline{60'000};
   std::string job = {};  // distinguishes jobs that share a folder or a host; may be empty
   // kFile: the folder, and this process's rank and the size. kTable: rank, and one host:port per
-  // rank; rank 0's is the rendezvous server.
+  // rank; rank 0's is the rendezvous server. kCables: rank and size, otherwise the environment's.
   std::string folder = {};
   std::vector<std::string> table = {};
   std::int64_t rank = -1;
@@ -61,7 +64,7 @@ struct Options {
   // Ports at which this process listens, "40000-40100". Empty: what ESPALIER_PORTS says, otherwise
   // the system chooses.
   std::string ports = {};
-  // kEnvironment, kTable: file of mode 0600 with the job secret, at least 32 bytes. Empty: the
+  // kEnvironment, kTable, kCables: file of mode 0600 with the job secret, at least 32 bytes. Empty: the
   // file that ESPALIER_SECRET_FILE names, otherwise none.
   std::string secret_file = {};
   // The job file, of mode 0600, through which processes join the job while it runs. kNewcomer: the

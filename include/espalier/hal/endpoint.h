@@ -59,7 +59,8 @@ struct Completion {
     kReceived,  // A receive completed: link, context, status (as kSent), check (of the send post).
     kUnexpected,  // Unexpected message: link, tag. Reported at most once per message.
     kControl,     // A control arrived: link, control.
-    kLinkDown,    // The fabric reports this link broken; posts on it will not complete: link.
+    kLinkDown,  // The fabric reports this link broken; posts on it will not complete: link, status
+                // (kDeadLink: it is broken for ever, its interface has lost its carrier).
   };
   Kind kind = Kind::kSent;
   std::uint32_t link = 0;

@@ -108,6 +108,7 @@ bool CompletionReporter::take_down(Lane& lane, Completion& completion) {
   if (!lane.down || lane.down_reported) return false;
   lane.down_reported = true;
   completion.kind = Completion::Kind::kLinkDown;
+  if (lane.has_no_carrier) completion.status = Status::kDeadLink;
   return true;
 }
 

@@ -88,7 +88,9 @@ struct EndpointState {
   std::vector<Lane> lanes;
   std::vector<std::string> lane_addresses;  // of FixedConfig
   bool separate_domains = false;            // the same
-  LinkSet to_report;                        // lanes that have something to report to the caller
+  // Over cables, which way each lane takes: "over eth0 (fe80::7%eth0 to fe80::9)". Otherwise empty.
+  std::vector<std::string> lane_texts;
+  LinkSet to_report;           // lanes that have something to report to the caller
   LinkSet to_push;             // lanes that have something to write, now or when libfabric has room
   LinkSet greeting;            // lanes whose greeting is not answered
   LinkSet requesting;          // lanes with a request to send that is not due yet

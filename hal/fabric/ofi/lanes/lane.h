@@ -6,6 +6,7 @@
 // every array and bit set.
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -25,6 +26,21 @@ namespace espalier::ofi {
 [[nodiscard]] constexpr std::uint64_t all_positions(std::uint32_t ring) {
   return ring == kMaxRing ? ~std::uint64_t{0} : bit(ring) - 1;
 }
+
+// A number of bytes that the endpoint's thread adds to, and any thread may read.
+class ByteCount {
+ public:
+  void add(std::uint64_t bytes) {
+    const std::atomic_ref count(bytes_);
+    count.store(count.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t get() const {
+    return std::atomic_ref(const_cast<std::uint64_t&>(bytes_)).load(std::memory_order_relaxed);
+  }
+
+ private:
+  alignas(std::atomic_ref<std::uint64_t>::required_alignment) std::uint64_t bytes_ = 0;
+};
 
 struct Outgoing {
   struct Post {
@@ -163,7 +179,10 @@ struct Lane {
   bool goodbye_received = false;
   bool has_ended = false;  // the peer's process, as note_end_of() says
   bool down = false;
+  bool has_no_carrier = false;  // so it is down for ever
   bool down_reported = false;
+  ByteCount sent;              // payload of messages that libfabric accepted
+  ByteCount received;          // payload of messages that arrived
   std::uint32_t refusals = 0;  // consecutive refusals by libfabric
   std::uint64_t retry_at_ns = 0;
   // Only with added links:

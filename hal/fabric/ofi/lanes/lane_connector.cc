@@ -71,8 +71,52 @@ Result<void> LaneConnector::start(const std::vector<std::string>& addresses) {
     if (auto decoded = decode(lane, addresses[lane.index]); !decoded) return decoded;
     if (auto inserted = insert(lane, addresses[lane.index]); !inserted) return inserted;
   }
-  greet();
+  greet_until_ns_ = monotonic_ns() + state_.config.connect_deadline_ns;
+  for (Lane& lane : state_.lanes) {
+    lane.is_open = true;
+    greet(lane);
+  }
   return {};
+}
+
+Result<void> LaneConnector::begin() {
+  if (has_addresses()) return fail("this endpoint has its addresses");
+  if (auto good = check_secret(); !good) return good;
+  greet_until_ns_ = UINT64_MAX;
+  return {};
+}
+
+Result<void> LaneConnector::start_link(std::uint32_t link, std::span<const std::string> addresses) {
+  ESPALIER_ASSERT(link < state_.links.size() && has_addresses());
+  const LinkState& to = state_.links[link];
+  ESPALIER_ASSERT(addresses.size() == std::max(to.out.lanes, to.in.lanes));
+  Lane* const lanes = &state_.lanes[to.first_lane];
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (auto decoded = decode(lanes[i], addresses[i]); !decoded) return decoded;
+    if (auto inserted = insert(lanes[i], addresses[i]); !inserted) return inserted;
+  }
+  // The higher node waits for the hello, because otherwise both might open a connection.
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    lanes[i].is_open = state_.config.node < lanes[i].peer;
+    greet(lanes[i]);
+  }
+  return {};
+}
+
+Result<bool> LaneConnector::check_link(std::uint32_t link) {
+  ESPALIER_ASSERT(link < state_.links.size());
+  const LinkState& to = state_.links[link];
+  bool all = true;
+  for (std::uint32_t i = 0; i < std::max(to.out.lanes, to.in.lanes); ++i) {
+    Lane& lane = state_.lanes[to.first_lane + i];
+    if (lane.connect_until_ns == 0) {
+      lane.connect_until_ns = monotonic_ns() + state_.config.connect_deadline_ns;
+    }
+    const auto one = connected(lane, lane.connect_until_ns);
+    if (!one) return one;
+    all = all && *one;
+  }
+  return all;
 }
 
 std::string LaneConnector::address() const {
@@ -204,7 +248,8 @@ void LaneConnector::hello_arrived(Lane& lane, std::uint64_t code) {
   }
   lane.hello_received = true;
   if (lane.peer < state_.config.node) lane.outbox.hello = true;
-  if (lane.outbox.hello) state_.to_push.insert(lane.index);
+  if (!lane.is_open || lane.outbox.hello) state_.to_push.insert(lane.index);
+  lane.is_open = true;
 }
 
 // A greeting that cannot be answered yet is ignored: the peer repeats it.
@@ -299,13 +344,9 @@ Result<void> LaneConnector::insert(Lane& lane, const std::string& address) {
   return state_.domain->insert(address.substr(sizeof(AddressHead)), lane.target);
 }
 
-void LaneConnector::greet() {
-  greet_until_ns_ = monotonic_ns() + state_.config.connect_deadline_ns;
-  for (Lane& lane : state_.lanes) {
-    lane.is_open = true;
-    if (state_.config.node < lane.peer) lane.outbox.hello = true;
-    if (lane.outbox.hello) state_.to_push.insert(lane.index);
-  }
+void LaneConnector::greet(Lane& lane) {
+  if (state_.config.node < lane.peer) lane.outbox.hello = true;
+  if (lane.outbox.hello) state_.to_push.insert(lane.index);
 }
 
 Result<bool> LaneConnector::check() {
@@ -336,7 +377,10 @@ Result<bool> LaneConnector::connected(const Lane& lane, std::uint64_t until_ns) 
   if (!lane.down && monotonic_ns() <= until_ns) return false;
   const std::string peer = "node " + std::to_string(lane.peer);
   const std::vector<std::string>& own = state_.lane_addresses;
-  const std::string where = own.empty() ? "" : " at " + own[lane.index];
+  const std::string where = !state_.lane_texts.empty() ? " " + state_.lane_texts[lane.index]
+                            : own.empty()              ? ""
+                                                       : " at " + own[lane.index];
+  if (lane.has_no_carrier) return fail("the link to " + peer + where + " has lost its carrier");
   if (lane.down) return fail("the link to " + peer + where + " broke while connecting");
   return fail(peer + " did not connect" + where + " within " +
               seconds(state_.config.connect_deadline_ns));

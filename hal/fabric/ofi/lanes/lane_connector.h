@@ -29,13 +29,18 @@ class LaneConnector {
   // or a peer did not connect in time.
   [[nodiscard]] Result<bool> check();
 
+  // As start() and check(), for one link over cables, after begin().
+  [[nodiscard]] Result<void> begin();
+  [[nodiscard]] Result<void> start_link(std::uint32_t link, std::span<const std::string> addresses);
+  [[nodiscard]] Result<bool> check_link(std::uint32_t link);
+
   // As the functions of AddedLinks.
   [[nodiscard]] std::string address() const;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses);
   // Returns the name of the node's port for short messages, one per process; empty: not known.
   [[nodiscard]] std::string port_name_of(std::uint32_t node) const;
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node);
-  // Whether start() or set_addresses() was called.
+  // Whether start(), begin() or set_addresses() was called.
   [[nodiscard]] bool has_addresses() const { return greet_until_ns_ != 0 || !addresses_.empty(); }
   // Starts to connect these links, unless that was done. Error: no such link.
   [[nodiscard]] Result<void> start_links(std::span<const std::uint32_t> links);
@@ -55,7 +60,7 @@ class LaneConnector {
   [[nodiscard]] Result<void> check_secret() const;
   [[nodiscard]] Result<void> decode(Lane& lane, const std::string& address);
   [[nodiscard]] Result<void> insert(Lane& lane, const std::string& address);
-  void greet();
+  void greet(Lane& lane);
   [[nodiscard]] Result<bool> connected(const Lane& lane, std::uint64_t until_ns) const;
   [[nodiscard]] Lane* find_lane(std::uint32_t node);
   // Checks that the connections to be made find descriptors. Error: fewer are free.

@@ -181,6 +181,7 @@ void LaneReceiver::consume(Lane& lane) {
     if (in.posts[position].size > state_.config.eager_bytes) {
       SharedFabric::end_message(state_.long_port);
     }
+    if (in.posts[position].status == Status::kOk) lane.received.add(in.posts[position].size);
     ++in.consumed;
     state_.to_report.insert(lane.index);
   }

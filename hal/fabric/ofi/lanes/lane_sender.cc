@@ -98,6 +98,7 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
     return false;
   }
   announcer_.count_credited(lane, header.credit);
+  lane.sent.add(post.size);
   out.own_bytes &= ~bit(position);
   out.in_slot |= bit(position);
   out.may_mismatch |= bit(position);
@@ -221,6 +222,7 @@ bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSend
     out.in_slot |= bit(position);
     announcer_.count_credited(lane, header->credit);
   }
+  lane.sent.add(post.size);
   out.may_mismatch &= ~bit(position);
   out.own_bytes |= bit(position);
   post.done = (out.writing & bit(position)) == 0;

@@ -1,15 +1,20 @@
 #include "hal/fabric/ofi/lanes/libfabric_endpoint.h"
 
+#include <net/if.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <utility>
 
 #include "base/counted.h"
+#include "base/process/system_error.h"
 
 namespace espalier::ofi {
 namespace {
@@ -35,9 +40,12 @@ LibfabricEndpoint::LibfabricEndpoint(const Config& config) {
   state_.config = config;
   state_.config.secret = {};
   if (config.has_secret) state_.authentication.set_secret(config.secret);
-  if (config.eager_bytes == 0) {
-    state_.config.eager_bytes = config.has_secret ? kAuthenticatedEagerBytes : kDefaultEagerBytes;
-  }
+  state_.config.eager_bytes = eager_bytes_of(config);
+}
+
+std::uint32_t LibfabricEndpoint::eager_bytes_of(const Config& config) {
+  if (config.eager_bytes != 0) return config.eager_bytes;
+  return config.has_secret ? kAuthenticatedEagerBytes : kDefaultEagerBytes;
 }
 
 Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const FixedConfig& config) {
@@ -50,7 +58,46 @@ Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const FixedCo
   endpoint->state_.lane_addresses = config.lane_addresses;
   endpoint->state_.separate_domains = config.separate_domains;
   if (auto opened = endpoint->open_domain(is_routed); !opened) return fail(opened.error());
+  endpoint->watch_carriers();
   return endpoint;
+}
+
+Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open_apart(
+    const FixedConfig& config) {
+  auto endpoint = open(config);
+  if (!endpoint) return endpoint;
+  (*endpoint)->is_mute_ = true;
+  (*endpoint)->nudge_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if ((*endpoint)->nudge_ < 0) {
+    return fail("no descriptor for an endpoint (eventfd): " + system_error_text(errno));
+  }
+  return endpoint;
+}
+
+// Only link-local addresses name their interface.
+void LibfabricEndpoint::watch_carriers() {
+  std::vector<std::uint32_t> indexes;
+  for (std::uint32_t lane = 0; lane < state_.lane_addresses.size(); ++lane) {
+    const std::string& own = state_.lane_addresses[lane];
+    const std::size_t percent = own.find('%');
+    const std::uint32_t index =
+        percent == std::string::npos ? 0 : if_nametoindex(own.c_str() + percent + 1);
+    if (index == 0) continue;
+    indexes.push_back(index);
+    watched_lanes_.push_back(lane);
+  }
+  if (!indexes.empty()) carriers_ = network::CarrierWatch::open(std::move(indexes));
+}
+
+void LibfabricEndpoint::look_at_carriers(std::uint64_t time_ns) {
+  if (!carriers_->check(time_ns)) return;
+  for (std::size_t place = 0; place < watched_lanes_.size(); ++place) {
+    Lane& lane = state_.lanes[watched_lanes_[place]];
+    if (lane.has_no_carrier || !carriers_->is_lost(place)) continue;
+    lane.has_no_carrier = lane.down = true;
+    lane.down_reported = false;
+    state_.to_report.insert(lane.index);
+  }
 }
 
 Result<std::unique_ptr<LibfabricEndpoint>> LibfabricEndpoint::open(const AddedConfig& config) {
@@ -119,6 +166,7 @@ Result<void> LibfabricEndpoint::make_arena() {
 }
 
 LibfabricEndpoint::~LibfabricEndpoint() {
+  if (nudge_ >= 0) close(nudge_);
   if (state_.domain == nullptr) return;  // open() failed
   if (const std::shared_ptr<SharedFabric> shared = state_.shared) {
     const std::lock_guard lock(shared->mutex);
@@ -141,6 +189,17 @@ Result<bool> LibfabricEndpoint::go_on_connecting() {
   const auto lock = locked();
   (void)progress();
   return connector_.check();
+}
+
+Result<bool> LibfabricEndpoint::check_links(std::span<const std::uint32_t> links) {
+  (void)progress();
+  bool all = true;
+  for (const std::uint32_t link : links) {
+    const auto one = connector_.check_link(link);
+    if (!one) return one;
+    all = all && *one;
+  }
+  return all;
 }
 
 Result<void> LibfabricEndpoint::set_secret(const Secret& secret) {
@@ -191,6 +250,7 @@ void LibfabricEndpoint::forget(std::span<const Region> regions) {
 }
 
 bool LibfabricEndpoint::progress() {
+  if (is_mute_) return false;
   const std::uint64_t writes_before = state_.writes;
   const bool moved = state_.shared != nullptr ? state_.shared->progress(*parts_) : read_queue();
   if (!state_.greeting.empty()) connector_.repeat_greetings();
@@ -262,7 +322,14 @@ void LibfabricEndpoint::release() {
 }
 
 bool LibfabricEndpoint::block(std::uint64_t ns) {
-  if (state_.shared == nullptr) return state_.domain->wait(std::min(ns, kMaxDeafBlockNs));
+  if (state_.shared == nullptr) {
+    const std::array others = {carriers_ == nullptr ? -1 : carriers_->descriptor(), nudge_};
+    std::array<bool, 2> is_readable;
+    const bool has_waited =
+        state_.domain->wait(nudge_ >= 0 ? ns : std::min(ns, kMaxDeafBlockNs), others, is_readable);
+    if (is_readable[0]) look_at_carriers(now());
+    return has_waited;
+  }
   state_.shared->wait(*parts_, ns);
   return true;
 }
@@ -271,6 +338,7 @@ void LibfabricEndpoint::wake() {
   const auto lock = locked();
   is_woken_.store(true, std::memory_order_relaxed);
   if (state_.shared != nullptr) state_.shared->wake(*parts_);
+  if (nudge_ >= 0) (void)eventfd_write(nudge_, 1);
 }
 
 // Spins as long as recent waits were short, and yields the core after each attempt. Then it blocks.
@@ -286,16 +354,20 @@ void LibfabricEndpoint::wait(std::uint64_t until) {
   if (!reporter_.empty()) return;  // e.g. that a message was sent
   while (true) {
     const bool moved = progress();
-    has_just_looked_ = !reporter_.empty();
     const std::uint64_t time = now();
+    if (carriers_ != nullptr && time >= carriers_->due_ns()) look_at_carriers(time);
+    has_just_looked_ = !reporter_.empty();
     waited = time - start;
     if (is_woken_.load(std::memory_order_relaxed)) {
       is_woken_.store(false, std::memory_order_relaxed);
+      eventfd_t count = 0;
+      if (nudge_ >= 0) (void)eventfd_read(nudge_, &count);
       break;
     }
     if (!reporter_.empty() || time >= until || state_.opened != opened) break;
     const std::uint64_t next =
-        std::min({until, connector_.next_greeting_ns(), sender_.next_request_ns()});
+        std::min({until, connector_.next_greeting_ns(), sender_.next_request_ns(),
+                  carriers_ != nullptr ? carriers_->due_ns() : UINT64_MAX});
     if (moved) {  // There may be more.
       vain_waits = 0;
     } else if (waited < spin_ns_) {

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/network/carrier.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/fabric/ofi/lanes/completion_reporter.h"
 #include "hal/fabric/ofi/lanes/endpoint_parts.h"
@@ -28,10 +29,15 @@ namespace espalier::ofi {
 
 class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public Endpoint {
  public:
-  // Both require check_config().
+  // All require check_config().
   [[nodiscard]] static Result<std::unique_ptr<LibfabricEndpoint>> open(const FixedConfig& config);
+  // With links that are connected one by one, each in its own time: after begin().
+  [[nodiscard]] static Result<std::unique_ptr<LibfabricEndpoint>> open_apart(
+      const FixedConfig& config);
   [[nodiscard]] static Result<std::unique_ptr<LibfabricEndpoint>> open(const AddedConfig& config);
   ~LibfabricEndpoint() override;
+  // Returns config.eager_bytes, or the default.
+  [[nodiscard]] static std::uint32_t eager_bytes_of(const Config& config);
 
   [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
   [[nodiscard]] std::vector<std::string> addresses() const override {
@@ -43,6 +49,25 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
     return connector_.start(addresses);
   }
   [[nodiscard]] Result<bool> go_on_connecting() override;
+  // Takes what the other ends say from now on. Requires open_apart(). Errors: called twice,
+  // authenticate_data without a secret.
+  [[nodiscard]] Result<void> begin() {
+    is_mute_ = false;
+    return connector_.begin();
+  }
+  // Starts to connect a link: the addresses of its lanes' other ends. Messages may be posted then.
+  // Error: a wrong address.
+  [[nodiscard]] Result<void> start_link(std::uint32_t link,
+                                        std::span<const std::string> addresses) {
+    return connector_.start_link(link, addresses);
+  }
+  // Makes progress. Returns whether each of these links is connected. Errors: one broke, or did not
+  // connect within Config.connect_deadline_ns of the first call for it.
+  [[nodiscard]] Result<bool> check_links(std::span<const std::uint32_t> links);
+  // Names the way that each lane takes, for errors.
+  void set_lane_texts(std::vector<std::string> texts) { state_.lane_texts = std::move(texts); }
+  [[nodiscard]] const Lane& lane(std::uint32_t index) const { return state_.lanes[index]; }
+
   [[nodiscard]] std::string address() const override {
     const auto lock = locked();
     return connector_.address();
@@ -111,6 +136,10 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
   // Whether anything moved, in either direction.
   bool progress();
   [[nodiscard]] bool read_queue();
+  // Watches the carriers of the lanes whose own addresses name an interface.
+  void watch_carriers();
+  // Reports the lanes as down whose interface has lost its carrier.
+  void look_at_carriers(std::uint64_t time_ns);
 
   // Holds the lock of what the process shares; nothing, if the domain is this endpoint's own.
   [[nodiscard]] LightLock locked() const { return LightLock(mutex_); }
@@ -132,6 +161,11 @@ class LibfabricEndpoint final : public FixedLinks, public AddedLinks, public End
   bool has_just_looked_ = false;        // and found something
   std::atomic<bool> is_woken_ = false;  // by wake(), since the last wait()
   std::uint64_t spin_ns_ = 0;           // how long wait() spins before it blocks
+  // Only if it was opened apart:
+  bool is_mute_ = false;                             // begin() was not called
+  int nudge_ = -1;                                   // wake() makes it readable
+  std::unique_ptr<network::CarrierWatch> carriers_;  // null: no lane names its interface
+  std::vector<std::uint32_t> watched_lanes_;         // by place in carriers_
 };
 
 }  // namespace espalier::ofi

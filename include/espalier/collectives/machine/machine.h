@@ -66,6 +66,9 @@ struct MachineConfig {
   // Set: the number of nodes. A cause is then final as soon as all of them know it, in place of a
   // quarter of the deadline later. All machines of a cluster must have it, or none.
   std::uint32_t nodes = 0;
+  // With `nodes` <= 32: the links form any connected graph. Otherwise each node needs links to
+  // those at distances 1, 2, 4, ... All machines of a cluster must say the same.
+  bool is_graph = false;
   void* context = nullptr;
 #endif
 };

@@ -6,6 +6,7 @@
 // libfabric receive is ever posted.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -86,9 +87,11 @@ struct AddedConfig : Config {
     std::uint32_t lanes = 1;    // in proportion to the cable's rate
   };
   // Links leave by these cables only, and lead to the nodes at their other ends; several cables to
-  // one node are lanes of one link. With "mem+NAME", other nodes are on this host, and share memory.
-  // Instead of local_address. Empty: one endpoint reaches all nodes.
+  // one node are lanes of one link. With "mem+NAME", nodes of this host share memory instead.
+  // Instead of local_address; not for mem. Empty: one endpoint reaches all nodes.
   std::vector<Cable> cables;
+  // With "mem+NAME": this node has no cable, other nodes of its host have all.
+  bool is_without_cables = false;
   std::uint32_t max_links = 0;  // of the endpoint: from 1 to kMaxLinks, which is 128
   // For "mem+NAME": processes with the same text share memory. Empty: as the kernel says, which
   // makes each container a host of its own. Other providers refuse it.
@@ -98,7 +101,7 @@ struct AddedConfig : Config {
   bool is_small = false;
   // Endpoints with the same one, of the same provider and address, share what they can; over tcp,
   // each may then be used by a thread of its own. All nodes of a job must have one, or none. Null:
-  // nothing is shared.
+  // nothing is shared. Endpoints with cables share nothing, and each may have a thread of its own.
   std::shared_ptr<SharedFabric> fabric;
 };
 
@@ -107,6 +110,14 @@ struct AddedConfig : Config {
 [[nodiscard]] Result<void> check_provider(const std::string& name);
 // Whether check_provider() finds no error.
 [[nodiscard]] bool known_provider(const std::string& name);
+
+// The payload of the messages that an endpoint has moved by one of its cables: bytes, since it was
+// opened. A message counts when libfabric has accepted it, or when it has arrived.
+struct CableTraffic {
+  std::uint32_t number = 0;  // AddedConfig::Cable::number
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+};
 
 // One node's endpoint over libfabric or mem. Its links are fixed (FixedLinks), or added when they
 // are needed (AddedLinks).
@@ -187,6 +198,14 @@ class AddedLinks : public virtual OfiEndpoint {
   // The process of `node` has ended, as all other nodes have agreed: no endpoint that shares its
   // AddedConfig::fabric keeps memory for what this process may still write.
   virtual void note_end_of(std::uint32_t /*node*/) {}
+  // Whether links leave by cables, on all nodes: then only some nodes can have one to each other.
+  [[nodiscard]] virtual bool has_cables() const { return false; }
+  // Returns by which cables a link leaves, "over eth0 (fe80::7%eth0 to fe80::9)", for messages.
+  // Empty: the fabric routes, or there is no such link.
+  [[nodiscard]] virtual std::string way_of_link(std::uint32_t /*link*/) const { return {}; }
+  // Fills in the traffic of as many cables as there is room for, in AddedConfig::cables' order.
+  // Returns how many cables there are. Allocates nothing. Any thread may call it at any time.
+  virtual std::size_t cable_traffic(std::span<CableTraffic> /*to*/) const { return 0; }
 };
 
 // Returns the number that lane `lane` of node `node` has at its other end. peers[v]: the node at

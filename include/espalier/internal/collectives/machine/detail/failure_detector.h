@@ -41,14 +41,18 @@ class FailureDetector {
     quiet_ns_ = quiet_ns;
     context_ = context;
   }
-  // Sets MachineConfig::failed, is_linked and nodes.
+  // Sets MachineConfig::failed, is_linked, nodes and is_graph. Requires nodes <= kMaxNamed if
+  // `is_graph`.
   void end_early(void (*has_failed)(void* context), bool (*is_linked)(void* context),
-                 std::uint32_t nodes, void* context) {
+                 std::uint32_t nodes, bool is_graph, void* context) {
+    ESPALIER_ASSERT(!is_graph || nodes <= kMaxNamed);
     has_failed_ = has_failed;
     is_linked_ = is_linked;
     nodes_ = nodes;
+    is_graph_ = is_graph;
     context_ = context;
   }
+  static constexpr std::uint32_t kMaxNamed = 32;  // bits of Control::number
   // Returns the endpoint's time (now(), ns) of the last move.
   [[nodiscard]] std::uint64_t moved_at() const { return moved_at_ + lost_; }
 #endif
@@ -90,6 +94,10 @@ class FailureDetector {
   void handle_control(std::uint32_t link, const Control& control);
   // Notes that the fabric reports `link` as down: probes it at once.
   void note_link_down(std::uint32_t link);
+#if ESPALIER_PROGRAM_HOOKS
+  // Notes that nothing passes `link` any more: it is dead at once when it is awaited.
+  void note_link_dead(std::uint32_t link);
+#endif
 
   // Notes that this node detected the failure `status` on its link to node `peer`; `peer` is this
   // node itself for a failure that is not on a link. Only the first failure counts.
@@ -131,14 +139,19 @@ class FailureDetector {
   void look_at_links(bool drained);
 #if ESPALIER_PROGRAM_HOOKS
   // Takes what the node at the other end of `link` says in place of a number: how many nodes know
-  // the cause, itself and those with the numbers before it, modulo nodes_.
+  // the cause, itself and those with the numbers before it, modulo nodes_; with is_graph_, a bit
+  // for each such node.
   void take_informed(std::uint32_t link, const Control& control);
   // Tells the cause on the links that were added since, and counts this node.
   void tell_new_links();
   // Whether all nodes know the cause, and all links have this node's word for it. The cause is
   // final then: a node that began a smaller one would never have taken this one.
   [[nodiscard]] bool is_known_to_all() const {
-    return nodes_ != 0 && counts_itself_ && informed_ >= nodes_ && causes_.empty();
+    return nodes_ != 0 && counts_itself_ && informed_ >= all_nodes() && causes_.empty();
+  }
+  // Returns informed_ once all nodes know the cause.
+  [[nodiscard]] std::uint32_t all_nodes() const {
+    return is_graph_ ? 0xffffffffU >> (kMaxNamed - nodes_) : nodes_;
   }
   [[nodiscard]] std::uint32_t quiet_units() const;
   void take_quiet_units(std::uint32_t units);
@@ -183,6 +196,8 @@ class FailureDetector {
   void (*has_failed_)(void* context) = nullptr;
   bool (*is_linked_)(void* context) = nullptr;
   bool counts_itself_ = false;  // is_linked_ returned true since the failure
+  bool is_graph_ = false;
+  LinkSet dead_;                // of note_link_dead()
   std::uint32_t nodes_ = 0;     // 0: not counted
   std::uint32_t informed_ = 0;  // of take_informed(), for this node
 #endif
