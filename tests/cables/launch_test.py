@@ -19,7 +19,8 @@ from hosts import RSH, alone
 from processes import HANG_S, living, read, wait_for
 
 ESPALIER = os.path.abspath(sys.argv[1])
-OVER_CABLES = str(pathlib.Path(__file__).resolve().with_name("rsh.sh"))
+HERE = pathlib.Path(__file__).resolve().parent
+OVER_CABLES = str(HERE / "rsh.sh")
 
 
 class Shape(unittest.TestCase):
@@ -156,6 +157,40 @@ class Line(Shape):
     def test_the_first_failure_ends_the_others(self):
         done = self.launch("-n", "4", "--kill-on-failure", "sh", "-c", "[ $ESPALIER_RANK = 3 ] && exit 3; exec sleep 1000")
         self.assertEqual(done.returncode, 3, done.stderr)
+
+
+class Ring(Shape):
+    """Behind a cable that falls silent are two hosts; both have another way."""
+    SHAPE = "ring4"
+
+    def test_a_broken_cable(self):
+        rsh, servers = str(HERE / "remote.py"), []
+        for host in range(4):
+            servers.append(self.enterContext(subprocess.Popen(self.lab.on(host, [rsh, "serve"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)))
+            self.assertEqual(servers[-1].stdout.readline(), "ready\n")
+        mark = "espalier-cables-broken"
+        program = f": {mark}; i=0; while [ ! -e {self.folder}/over ] || [ $i -lt 20 ]; do echo $i; i=$((i + 1)); sleep 0.1; done; exit $ESPALIER_RANK"
+        job = subprocess.Popen(self.words("-n", "4", "sh", "-c", program, rsh=rsh), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        lines = [job.stdout.readline() for _ in range(8)]
+        behind = self.lab.cables[0]
+        self.assertEqual((behind.a, behind.b), (0, 1))
+        self.lab.set_silent(behind, True)
+        errors = []
+        while not any(re.match(r"espalier: host box1 \(fe80::[0-9a-f:]+ at to1 of host box2\) is reached again\n", line) for line in errors):
+            errors.append(job.stderr.readline())
+            self.assertNotEqual(errors[-1], "", errors)
+        (self.folder / "over").touch()
+        rest, last = job.communicate(timeout=HANG_S)
+        self.assertRegex("".join(errors), r"espalier: host box1 \(fe80::[0-9a-f:]+ at to1 of host box0\) is silent: its cable")
+        self.assertIn(job.returncode, (1, 2, 3), last)  # of the rank that ended first
+        printed = [line.removesuffix("\n") for line in lines] + rest.splitlines()
+        for rank in range(4):
+            numbers = [int(line.split()[1]) for line in printed if line.startswith(f"[{rank}] ")]
+            self.assertEqual(numbers, list(range(len(numbers))))
+            self.assertGreaterEqual(len(numbers), 20)
+        self.assert_nothing_left(mark)
+        for server in servers:
+            server.stdin.close()
 
 
 class Others(unittest.TestCase):

@@ -18,6 +18,7 @@
 #include "tools/image/image.h"
 #ifdef ESPALIER_WITH_OFI
 #include "tools/launch/daemon.h"
+#include "tools/launch/launcher_link.h"
 #include "tools/status/gather.h"
 #endif
 
@@ -80,6 +81,7 @@ int run_program(int argc, char** argv) {
 #ifdef ESPALIER_WITH_OFI
   // Only other commands start these two, therefore no help names them.
   if (argc == 2 && std::string(argv[1]) == "launch-daemon") return launch::serve_launcher();
+  if (argc == 3 && std::string(argv[1]) == "launch-daemon") return launch::pass_on(argv[2]);
   if (argc == 2 && std::string(argv[1]) == "status-records") return status::serve_records();
 #endif
   try {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/clock.h"
+
 namespace espalier::launch {
 namespace {
 
@@ -30,17 +32,30 @@ void Connection::start_over(const Way& over, const std::string& espalier, const 
                             Relay relay) {
   way = over;
   relay_ = std::move(relay);
-  relay_(*way, {"reach", std::to_string(number), way->to.address + "%" + way->to.interface,
+  relay_(*way, {"reach", std::to_string(channel), way->to.address + "%" + way->to.interface,
                 espalier, shell});
 }
 
-void Connection::send(const Fields& message) {
-  if (!way) return shell_.send(encode(message));
-  relay_(*way, {"to", std::to_string(number), encode(message)});
+void Connection::send(const Fields& message) { pass(session.encode(message)); }
+
+void Connection::pass(const std::string& bytes) {
+  if (bytes.empty()) return;
+  if (!way) return shell_.send(bytes);
+  relay_(*way, {"to", std::to_string(channel), bytes});
+}
+
+void Connection::go_over(const Way& over, std::uint32_t other_channel, Reader reader,
+                         const Fields& resumed) {
+  way = over;
+  channel = other_channel;
+  reader_ = std::move(reader);
+  is_cut = false;
+  (void)session.take(resumed, monotonic_ns());
+  pass(session.resumed() + session.rest());
 }
 
 void Connection::close_messages() {
-  if (way) return relay_(*way, {"shut", std::to_string(number)});
+  if (way) return relay_(*way, {"shut", std::to_string(channel)});
   shell_.close_output();
 }
 

@@ -18,6 +18,7 @@
 #include "tools/launch/hosts.h"
 #include "tools/launch/job_signals.h"
 #include "tools/launch/neighbours.h"
+#include "tools/launch/session.h"
 #include "tools/launch/shell.h"
 
 namespace espalier::launch {
@@ -49,12 +50,15 @@ class Connection {
   std::string caller;         // this host's IP as the daemon's ssh saw it
   std::size_t unprinted = 0;  // bytes of output that are not printed yet
   // Only of a job over cables:
-  std::uint32_t number = 0;                       // names it in messages to the neighbour's daemon
+  std::uint32_t number = 0;                       // of the connection
+  std::uint32_t channel = 0;                      // of its bytes at the neighbour's daemon
   std::optional<Way> way = {};                    // nothing: pipes of the launcher
-  std::string came_from = {};                     // the way in words: "to0 of host box1, fe80::7"
+  std::string came_from = {};                     // the way: "fe80::7 at eth0 of host box1"
   std::string identity = {};                      // of the host
   std::string announced = {};                     // the host's own name
   std::optional<Surroundings> surroundings = {};  // nothing: not known yet
+  Session session = {};                           // begins only if there is a way
+  bool is_cut = false;                            // the way has ended, and the session has not
 
   [[nodiscard]] std::string where() const;
   // Starts the daemon. Errors: no pipe, no process.
@@ -63,6 +67,14 @@ class Connection {
   // to the daemon `over.from`. `shell`: the words of the remote shell.
   void start_over(const Way& over, const std::string& espalier, const std::string& shell,
                   Relay relay);
+  // Goes on over another way, on which `resumed` has arrived.
+  void go_over(const Way& over, std::uint32_t other_channel, Reader reader, const Fields& resumed);
+  // Tells the daemon of a session which messages have arrived, if that is due.
+  void keep_alive(std::uint64_t now_ns) { pass(session.alive(now_ns)); }
+  // Tells the daemon of a session that this process stops.
+  void pause() {
+    if (session.has_begun()) pass(encode({"pause"}));
+  }
   // Sends the message, or keeps it for flush().
   void send(const Fields& message);
   void flush() { shell_.flush(); }
@@ -83,6 +95,7 @@ class Connection {
   }
 
  private:
+  void pass(const std::string& bytes);
   friend void end_daemons(std::vector<Connection>& connections);
 
   Shell shell_;

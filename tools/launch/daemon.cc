@@ -37,6 +37,7 @@
 #include "tools/cluster/keeper.h"
 #include "tools/common/find_program.h"
 #include "tools/launch/frames.h"
+#include "tools/launch/launcher_link.h"
 #include "tools/launch/neighbours.h"
 #include "tools/launch/relay.h"
 
@@ -125,11 +126,7 @@ class Daemon {
     say({"refused", reason});
     over_ = true;
   }
-  void say(const Fields& message) {
-    outgoing_ += encode(message);
-    send_outgoing();
-  }
-  void send_outgoing();
+  void say(const Fields& message) { link_.say(message); }
 
   cluster::Keeper keeper_;
   Relay relay_{keeper_, [this](const Fields& message) { say(message); },
@@ -137,12 +134,11 @@ class Daemon {
                  reset_signals({});
                  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
                }};
-  Reader reader_;
+  LauncherLink link_;
   int signals_ = -1;
   int secret_ = -1;
   int ticket_ = -1;  // of processes that are started again
   bool over_ = false;
-  std::string outgoing_;       // what the launcher's pipe has not taken yet
   std::size_t unprinted_ = 0;  // bytes of output that the launcher has not printed
   std::vector<int> ignored_;   // signals, in the ranks
   sigset_t mask_before_{};
@@ -331,6 +327,10 @@ void Daemon::handle(const Fields& message) {
     close_stream(message);
   } else if (message[0] == "neighbours" && message.size() == 2) {
     look_for_neighbours(message[1]);
+  } else if (message[0] == "end") {
+    over_ = true;
+  } else if (message[0] == "lasting" && message.size() == 2) {
+    if (const auto lasts = link_.last(message[1]); !lasts) refuse(lasts.error().message);
   } else if (!relay_.take(message)) {
     refuse("a wrong message");
   }
@@ -352,9 +352,6 @@ void Daemon::close_stream(const Fields& message) {
     stream = Stream{};
   }
 }
-
-// The messages to the launcher never wait for it: `signal` and the end of a rank come first.
-void Daemon::send_outgoing() { over_ = !write_some(STDOUT_FILENO, outgoing_) || over_; }
 
 // Sends the complete lines, or everything if `whole`.
 void Daemon::flush(Rank& rank, std::size_t stream, bool whole) {
@@ -459,10 +456,13 @@ void Daemon::feed() {
 }
 
 void Daemon::wait_and_serve() {
-  const int timeout_ms = flush_parts();
-  std::vector<pollfd> files{{STDIN_FILENO, POLLIN, 0}, {signals_, POLLIN, 0}};
-  files.push_back({outgoing_.empty() ? -1 : STDOUT_FILENO, POLLOUT, 0});
+  // A negative time, which is none, is the longest as a number without a sign.
+  const auto timeout_ms = static_cast<int>(
+      std::min(static_cast<unsigned>(flush_parts()), static_cast<unsigned>(link_.timeout_ms())));
+  std::vector<pollfd> files{{signals_, POLLIN, 0}};
   files.push_back({input_bytes_.empty() ? -1 : input_, POLLOUT, 0});
+  const auto link = link_.events();
+  files.insert(files.end(), link.begin(), link.end());
   const std::size_t first = files.size();
   const bool has_room = unprinted_ < kMaxUnprinted;
   for (const Rank& rank : ranks_) {
@@ -473,8 +473,7 @@ void Daemon::wait_and_serve() {
   const std::size_t first_neighbour = files.size();
   relay_.add_events(files);
   if (poll(files.data(), files.size(), timeout_ms) < 0) return;
-  if (files[2].revents != 0) send_outgoing();
-  if (files[1].revents != 0) {
+  if (files[0].revents != 0) {
     signalfd_siginfo about;
     (void)!read(signals_, &about, sizeof about);
   }
@@ -485,10 +484,10 @@ void Daemon::wait_and_serve() {
   }
   watch_children();
   relay_.serve(files.data() + first_neighbour);
-  if (files[0].revents != 0) {
-    over_ = !reader_.fill(STDIN_FILENO) || over_;
-    for (Fields message; !over_ && reader_.take(message);) handle(message);
-  }
+  link_.serve(&files[2], [this](const Fields& message) {
+    if (!over_) handle(message);
+  });
+  over_ = over_ || link_.is_over();
   feed();
 }
 
@@ -503,20 +502,14 @@ int Daemon::serve() {
   sigprocmask(SIG_BLOCK, &child, &mask_before_);
   signals_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   const auto kept = keeper_.start();
-  if (signals_ < 0 || !write_all(STDOUT_FILENO, kGreeting)) return 1;
-  fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
+  if (signals_ < 0 || !link_.greet()) return 1;
   std::array<char, HOST_NAME_MAX + 1> name = {};
   (void)gethostname(name.data(), name.size() - 1);
   say({"hello", kVersion, caller(), std::to_string(network::network_id()),
        cables::name_from(name.data())});
   if (!kept) refuse(kept.error().message);
   while (!over_) wait_and_serve();
-  pollfd launcher{STDOUT_FILENO, POLLOUT, 0};  // it reads a refusal, if it is there
-  while (!outgoing_.empty() && poll(&launcher, 1, kRefusalMs) > 0) {
-    const std::size_t before = outgoing_.size();
-    send_outgoing();
-    if (outgoing_.size() == before) break;
-  }
+  link_.drain(kRefusalMs);
   std::vector<pid_t> groups;
   for (const Rank& rank : ranks_) groups.push_back(rank.process);
   cluster::end_groups(groups);

@@ -3,7 +3,7 @@
 
 namespace espalier::launch {
 
-// Serves the launcher at stdin and stdout until all processes have ended or the launcher is gone;
+// Serves the launcher at stdin and stdout until the launcher is gone;
 // then ends every process that remains. Returns the daemon's exit status.
 [[nodiscard]] int serve_launcher();
 

@@ -13,9 +13,10 @@
 //   printed BYTES                           end RANK STATUS (negative: a signal)
 //   closed STREAM
 //   again RANK TICKET
-//   reach NUMBER ADDRESS ESPALIER SHELL
+//   reach NUMBER ADDRESS ESPALIER SHELL [SESSION]
 //   to NUMBER BYTES                         from NUMBER BYTES
-//   shut NUMBER                             words NUMBER TEXT, gone NUMBER
+//   shut NUMBER | cut NUMBER                words NUMBER TEXT, gone NUMBER
+//   lasting SESSION                         lasting
 // `output` may hold a part of a line. `printed` says how much of it the launcher has printed, and
 // `closed` that the reader of a stream is gone. `again` starts a process in place of a rank that
 // has ended: it joins the job by the ticket. IGNORED: signals that the ranks ignore.
@@ -24,8 +25,9 @@
 // as they are. IDENTITY is different on each host that is up. The N first neighbours are addresses
 // of the host itself. A job over cables has one daemon at the launcher's pipes: `reach` lets a
 // daemon start one on its neighbour at ADDRESS by the words of SHELL; the bytes of the new daemon
-// and its shell then pass in `to`, `from` and `words`, until `shut` or `gone`. A closed pipe ends
-// the other side.
+// and its shell then pass in `to`, `from` and `words`, until `shut`, `cut` (at once) or `gone`.
+// `lasting` begins a session (session.h), which `reach` continues over another way. A closed pipe
+// ends the other side, unless there is a session.
 
 #include <cstdint>
 #include <optional>

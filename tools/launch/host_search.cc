@@ -158,6 +158,7 @@ void HostSearch::reach(const Candidate& candidate, std::uint64_t now_ns) {
   const auto next = static_cast<std::uint32_t>(progress_.size());
   Connection& connection = connections_.emplace_back();
   connection.number = next;
+  connection.channel = next;
   connection.came_from = address + " at " + interface + " of host " + from;
   progress_[next].since_ns = now_ns;
   std::string shell = how_.remote_shell;

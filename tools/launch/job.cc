@@ -95,6 +95,7 @@ void Job::take_signal() {
 // does not know.
 void Job::stop_and_go_on() {
   end_all(SIGSTOP);
+  for (Connection& connection : connections_) connection.pause();
   kill(getpid(), SIGSTOP);
   end_all(SIGCONT);
 }
@@ -218,7 +219,8 @@ Result<void> Job::find_hosts(const DaemonStart& how) {
   }
   auto found = search.finish();
   for (const std::string& line : search.remarks()) say(line);
-  return found;
+  ESPALIER_TRY(std::move(found));
+  return detours_.begin(how, relay);
 }
 
 Result<void> Job::start() {
@@ -275,8 +277,12 @@ void Job::go_on() {
       give_up_ns_ = now + kDaemonPatience;
       end_all(SIGKILL);
     }
+    const bool may_detour = options_.cables.lead_to_hosts && connections_.size() > 1;
+    if (may_detour) detours_.tick(now);
     const std::uint64_t next = std::min(kill_ns_, give_up_ns_);
-    wait_and_serve(next == kNever ? -1 : static_cast<int>((next - now) / kNsPerMs) + 1);
+    const int wait_ms = next == kNever ? -1 : static_cast<int>((next - now) / kNsPerMs) + 1;
+    const bool is_long = wait_ms < 0 || wait_ms > Detours::kTickMs;
+    wait_and_serve(may_detour && is_long ? Detours::kTickMs : wait_ms);
   }
 }
 

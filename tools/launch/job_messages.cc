@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/version.h"
 #include "tools/launch/job_run.h"
 
@@ -113,8 +114,16 @@ Connection* Job::find(std::uint32_t number) {
 bool Job::take_relayed(Connection& connection, const Fields& message) {
   const auto number = message.size() < 2 ? std::nullopt : read_number(message[1]);
   if (!number || message.size() != (message[0] == "gone" ? 2 : 3)) return false;
-  Connection* const neighbour = find(*number);
+  if (detours_.take(message, *number)) return true;
+  const auto found =
+      std::find_if(connections_.begin(), connections_.end(),
+                   [&number](const Connection& each) { return each.channel == *number; });
+  Connection* const neighbour = found == connections_.end() ? nullptr : &*found;
   if (neighbour == nullptr || neighbour->state == Connection::State::kOver) return true;
+  if (message[0] == "gone" && neighbour->session.has_begun()) {
+    neighbour->is_cut = true;
+    return true;
+  }
   if (!neighbour->way || neighbour->way->from != connection.number) return false;
   if (message[0] == "words") {
     const std::string text = neighbour->take_errors(message[2]);
@@ -132,7 +141,10 @@ bool Job::handle(Connection& connection, const Fields& message) {
   const bool runs = connection.state == State::kRunning;
   if (name == "hello" && message.size() >= 3 && connection.state == State::kStarting) {
     take_hello(connection, message);
-  } else if (name == "neighbours" && connection.state == State::kHello) {
+  } else if (name == "lasting" && message.size() == 1 && connection.way) {
+    connection.session.begin_taking(monotonic_ns());
+  } else if (name == "neighbours" && connection.state != State::kStarting &&
+             options_.cables.lead_to_hosts) {
     connection.surroundings = read_surroundings(message);
     return connection.surroundings.has_value();
   } else if ((name == "from" || name == "words" || name == "gone") &&
@@ -162,7 +174,9 @@ void Job::lose(Connection& connection) {
   connection.close_messages();
   for (Connection& each : connections_) {
     const bool is_behind = each.way && each.way->from == connection.number;
-    if (is_behind && each.state != Connection::State::kOver) lose(each);
+    if (!is_behind || each.state == Connection::State::kOver) continue;
+    each.is_cut = each.session.has_begun();
+    if (!each.is_cut) lose(each);
   }
   if (!was_running) return;
   std::uint32_t lost = 0;
@@ -184,7 +198,7 @@ void Job::serve(Connection& connection) { take_messages(connection, connection.f
 
 void Job::take_messages(Connection& connection, bool is_open) {
   for (Fields message; connection.take(message);) {
-    if (handle(connection, message)) continue;
+    if (connection.session.take(message, monotonic_ns()) || handle(connection, message)) continue;
     connection.refusal = "its daemon sent a message '" + message[0].substr(0, kMaxQuoted) +
                          "' that is malformed or does not belong here";
     return lose(connection);

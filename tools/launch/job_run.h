@@ -10,6 +10,7 @@
 #include "espalier/base/result.h"
 #include "tools/cluster/keeper.h"
 #include "tools/launch/connection.h"
+#include "tools/launch/detours.h"
 #include "tools/launch/frames.h"
 #include "tools/launch/job.h"
 #include "tools/launch/job_signals.h"
@@ -71,6 +72,8 @@ class Job {
   const JobOptions& options_;
   const JobSignals signals_;
   cluster::Keeper keeper_;
+  Detours detours_{options_, connections_, [this](const std::string& line) { say(line); },
+                   [this](Connection& host) { lose(host); }};
   Rendezvous rendezvous_;  // none of its own: the ranks are newcomers of another job
   std::vector<Connection> connections_;
   std::vector<bool> ended_;

@@ -15,8 +15,13 @@ constexpr int kLastWordsMs = 50;
 }  // namespace
 
 void Relay::start(std::uint32_t number, const Fields& message) {
-  const auto started = neighbours_[number].shell.start(
-      keeper_, {.espalier = message[3], .remote_shell = message[4], .host = message[2]}, prepare_);
+  const auto started =
+      neighbours_[number].shell.start(keeper_,
+                                      {.espalier = message[3],
+                                       .remote_shell = message[4],
+                                       .host = message[2],
+                                       .session = message.size() > 5 ? message[5] : ""},
+                                      prepare_);
   if (started) return;
   end(number);
   say_({"words", std::to_string(number), started.error().message});
@@ -33,12 +38,17 @@ bool Relay::take(const Fields& message) {
   const auto number = message.size() < 2 ? std::nullopt : read_number(message[1]);
   if (!number) return false;
   const auto found = neighbours_.find(*number);
-  if (message[0] == "reach" && message.size() == 5 && found == neighbours_.end()) {
+  if (message[0] == "reach" && (message.size() == 5 || message.size() == 6) &&
+      found == neighbours_.end()) {
     start(*number, message);
   } else if (message[0] == "to" && message.size() == 3) {
     if (found != neighbours_.end()) found->second.shell.send(message[2]);
   } else if (message[0] == "shut" && message.size() == 2) {
     if (found != neighbours_.end()) end(*number);
+  } else if (message[0] == "cut" && message.size() == 2) {
+    if (found == neighbours_.end()) return true;
+    found->second.has_spoken = false;
+    end(*number);
   } else {
     return false;
   }
@@ -84,7 +94,10 @@ void Relay::serve(const pollfd* entries) {
 
 void Relay::end() {
   std::vector<Shell*> shells;
-  for (auto& [number, neighbour] : neighbours_) shells.push_back(&neighbour.shell);
+  for (auto& [number, neighbour] : neighbours_) {
+    neighbour.shell.send(encode({"end"}));
+    shells.push_back(&neighbour.shell);
+  }
   end_shells(shells);
   neighbours_.clear();
 }

@@ -27,7 +27,8 @@ std::string quoted(const std::string& word) {
     std::string words = "exec " + command.remote_shell;
     if (command.port != 0) words += " -p " + std::to_string(command.port);
     words += " \"$@\"";
-    const std::string there = "exec " + quoted(command.espalier) + " launch-daemon";
+    std::string there = "exec " + quoted(command.espalier) + " launch-daemon";
+    if (!command.session.empty()) there += " " + quoted(command.session);
     execl("/bin/sh", "sh", "-c", words.c_str(), "sh", command.host.c_str(), there.c_str(), nullptr);
   }
   _exit(127);

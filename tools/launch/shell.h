@@ -22,6 +22,7 @@ struct ShellCommand {
   std::string remote_shell = {};  // words for sh, before the host and a command; empty: none
   std::string host = {};          // a name or an address; not without a remote shell
   std::uint32_t port = 0;         // of the remote shell; 0: its default
+  std::string session = {};       // of a daemon that runs there already; empty: a new daemon
 };
 
 class Shell {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -89,9 +90,11 @@ TEST(OverCables, ACancelReachesAllAtOnce) {
     const CabledShape& shape = cabled_shape(name);
     constexpr std::chrono::seconds kDeadline(400);
     std::atomic<int> late = 0;
+    std::barrier joined(shape.hosts);  // a cancel may end the join() of others
     on_all(
         shape.hosts,
         [&](Communicator& world) {
+          joined.arrive_and_wait();
           if (world.rank() == shape.hosts - 1) {
             ASSERT_TRUE(world.cancel("enough"));
           }
