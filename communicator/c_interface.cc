@@ -169,8 +169,8 @@ int make_options(const espalier_join_options* given, JoinOptions& made) {
   if (given == nullptr) return ESPALIER_OK;
   espalier_join_options options = espalier_default_join_options();
   if (const int status = take_or_fail(*given, options, "espalier_join_options")) return status;
-  if (const unsigned method = number_of(options.method); method > ESPALIER_NEWCOMER) {
-    return out_of_range("method", method, ESPALIER_NEWCOMER);
+  if (const unsigned method = number_of(options.method); method > ESPALIER_CABLES) {
+    return out_of_range("method", method, ESPALIER_CABLES);
   }
   const auto text = [](const char* words) { return std::string(words == nullptr ? "" : words); };
   if (options.schedule_count > 0 && options.schedules == nullptr) return missing("schedules");
@@ -198,13 +198,14 @@ int make_options(const espalier_join_options* given, JoinOptions& made) {
   made.bootstrap.folder = text(options.folder);
   made.bootstrap.interfaces = text(options.interfaces);
   made.bootstrap.ports = text(options.ports);
-  if (options.method == ESPALIER_FILE || options.method == ESPALIER_TABLE) {
+  if (options.method == ESPALIER_FILE || options.method == ESPALIER_TABLE ||
+      (options.method == ESPALIER_CABLES && options.size != 0)) {
     made.bootstrap.rank = options.rank;
     made.bootstrap.size = options.size;
   } else if (options.rank != 0 || options.size != 0) {
     return fails(ESPALIER_BAD_ARGUMENT,
-                 "rank and size are set; only the methods ESPALIER_FILE and ESPALIER_TABLE use "
-                 "them");
+                 "rank and size are set; only the methods ESPALIER_FILE, ESPALIER_TABLE and "
+                 "ESPALIER_CABLES use them");
   }
   if (options.method == ESPALIER_TABLE) {
     if (options.table == nullptr) return missing("table");
@@ -223,6 +224,7 @@ static_assert(static_cast<int>(Op::kCustom) == ESPALIER_CUSTOM_OP);
 static_assert(static_cast<int>(Collective::kBarrier) == ESPALIER_BARRIER);
 static_assert(static_cast<int>(Status::kBackEnd) == ESPALIER_BACK_END);
 static_assert(static_cast<int>(bootstrap::Method::kAlone) == ESPALIER_ALONE);
+static_assert(static_cast<int>(bootstrap::Method::kCables) == ESPALIER_CABLES);
 
 // A call with the arguments of a blocking function.
 espalier_call call_of(espalier_collective collective, const void* send, void* receive,

@@ -18,7 +18,7 @@ constexpr std::string_view kFloodMagic = "ESPFLOD1";
 constexpr Time kScanPause = std::chrono::milliseconds(200);  // between looks at the interfaces
 constexpr Time kIdleScanPause = std::chrono::seconds(1);
 constexpr Time kGreetTime = std::chrono::seconds(2);  // for an agent's first words
-// Of a client's connection: PeerIds of one process do not meet.
+// The agent, for its clients.
 constexpr Flood::PeerId kAgentPeer = 1;
 
 void wait_for(std::vector<pollfd>& polled, Time until) {

@@ -2,11 +2,12 @@
 // How the processes of a job agree on who they are and on their cables: from what each of them
 // knows, without sockets and clocks. Host only.
 //
-// One process proposes, the lowest rank that the others reach. A process accepts proposals with
-// growing numbers only. It goes by the newest one that it accepted, once all seats have accepted
-// it; or by an older one that all its seats have accepted, if a seat of the newest goes by the
-// older one: the newest cannot hold then, because that process accepts it never. So two proposals
-// with a common process never both hold in one generation, wherever cables are cut.
+// The lowest rank that the others reach proposes. A process accepts proposals with growing numbers
+// only. The newest proposal that a process accepted holds for it once all seats have accepted that
+// proposal. An older one holds if all its seats have accepted it, and a seat of the newest goes by
+// the older one: that process never accepts the newest, which therefore cannot hold anywhere. So
+// two proposals of one number that have a process in common never both hold, wherever cables are
+// cut.
 
 #include <cstdint>
 #include <map>

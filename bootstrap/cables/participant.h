@@ -1,8 +1,8 @@
 #pragma once
 // The thread by which a process takes part in the flood of its job. One process of each host is the
-// agent of all of them: it searches for cables, and passes logs on. The others reach it over a socket of
-// their host. If it ends, another one takes its place; each process has all logs, so nothing is
-// lost. Host only.
+// agent of all of them: it searches for cables, and passes logs on. The others reach the agent over
+// a socket of their host. If the agent ends, another process takes its place; each process has all
+// logs, so nothing is lost. Host only.
 
 #include <condition_variable>
 #include <cstdint>

@@ -61,7 +61,8 @@ typedef enum espalier_method {
   ESPALIER_FILE = 4,         // by files in espalier_join_options.folder
   ESPALIER_TABLE = 5,        // by espalier_join_options.table
   ESPALIER_ALONE = 6,        // a job of this process only
-  ESPALIER_NEWCOMER = 7      // a job that runs, through espalier_join_options.job_file
+  ESPALIER_NEWCOMER = 7,     // a job that runs, through espalier_join_options.job_file
+  ESPALIER_CABLES = 8        // over the cables between hosts; size 0: RANK and WORLD_SIZE
 } espalier_method;
 
 // The parameters of espalier_join(). Zero or null: the default. Whatever is set and cannot be used

@@ -1,5 +1,5 @@
-// A process of a job that is joined over its cables, for membership.py: it does what its input says,
-// a word per line, and prints a line for each.
+// A process of a job that is joined over its cables, for membership.py: it does what its input
+// says, a word per line, and prints a line for each.
 //   join           joins; prints its time in ms, and the graph
 //   fence          publishes a value, waits for all, and checks what the others published
 //   rejoin         prints the survivors, their generation and the graph

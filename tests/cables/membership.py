@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import lab as cables
 from hosts import alone
-from processes import HANG_S, wait_for
+from processes import HANG_S
 
 PORT = 29752
 MEMBER = None
@@ -54,7 +54,9 @@ class Job:
     def __exit__(self, *_):
         for process in self.processes.values():
             process.kill()
-            process.communicate()
+        for process in self.processes.values():
+            with process:
+                pass
 
     def say(self, word, ranks=None):
         for rank in ranks if ranks is not None else self.processes:
@@ -193,10 +195,9 @@ class Membership(unittest.TestCase):
         lab = self.lab("line4")
         job = self.job(lab, self.secret)
         job.do("join")
-        job.say("fence", [0, 1, 2])
+        job.say("fence", [0, 1])
         lab.set_silent(lab.cables[1], True)
-        for _, _, answer in job.answers([0, 1, 2]):
-            self.assertRegex(answer, "^failed: (ranks 0, 1 are cut from ranks 2, 3|ranks 2, 3 are cut from ranks 0, 1)$")
+        self.assertEqual({answer for _, _, answer in job.answers([0, 1])}, {"failed: ranks 0, 1 are cut from ranks 2, 3"})
         answers = [answer.split(" graph")[0] for _, _, answer in job.do("rejoin")]
         self.assertEqual([answer.split("ranks ")[1] for answer in answers], ["0 1", "0 1", "2 3", "2 3"])
         self.all_done(job.do("fence"))
@@ -209,9 +210,10 @@ class Membership(unittest.TestCase):
         lab.set_silent(lab.cables[0], True, only_from=1)
         job = self.job(lab, self.secret, hosts=[0, 1, 2], size=4)
         job.say("join")
-        line = job.processes[0].stderr.readline()
-        self.assertRegex(line, r"^espalier: waiting for rank 3 of 4: cables reach box0 \(rank 0\).*; box1 to0 \(fe80::[0-9a-f:]+\) receives from box0 to1, "
-                         r"which does not receive from it; no host answers at box\d to\d")
+        # Nothing reaches box0 before box3 has started: the others are two parts, and each names what it sees.
+        self.assertRegex(job.processes[0].stderr.readline(), r"^espalier: waiting for ranks 1, 2, 3 of 4: cables reach box0 \(rank 0\); no host answers at box0 to1 \(fe80::")
+        self.assertRegex(job.processes[1].stderr.readline(), r"^espalier: waiting for ranks 0, 3 of 4: cables reach box1 \(rank 1\), box2 \(rank 2\); box1 to0 \(fe80::[0-9a-f:]+\) receives from box0 to1, "
+                         r"which does not receive from it; no host answers at box2 to3 \(")
         job.start(3, 3)
         job.say("join", [3])
         for _, _, answer in job.answers():
@@ -220,7 +222,6 @@ class Membership(unittest.TestCase):
     def test_wrong_jobs_are_refused_on_all(self):
         lab = self.lab("line4")
         job = self.job(lab, self.secret, hosts=[0, 1])
-        job.start(1, 1)
         job.processes[7] = job.processes.pop(1)
         job.start(1, 0)
         for _, _, answer in job.do("join"):

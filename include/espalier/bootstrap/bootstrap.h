@@ -64,8 +64,8 @@ struct Options {
   // Ports at which this process listens, "40000-40100". Empty: what ESPALIER_PORTS says, otherwise
   // the system chooses.
   std::string ports = {};
-  // kEnvironment, kTable, kCables: file of mode 0600 with the job secret, at least 32 bytes. Empty: the
-  // file that ESPALIER_SECRET_FILE names, otherwise none.
+  // kEnvironment, kTable, kCables: file of mode 0600 with the job secret, at least 32 bytes. Empty:
+  // the file that ESPALIER_SECRET_FILE names, otherwise none.
   std::string secret_file = {};
   // The job file, of mode 0600, through which processes join the job while it runs. kNewcomer: the
   // file to join by; empty: the file that ESPALIER_JOIN names. Otherwise rank 0 writes the file
