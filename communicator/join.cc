@@ -15,6 +15,7 @@
 #include "base/process/variables.h"
 #include "base/try.h"
 #include "bootstrap/cables/job_graph.h"
+#include "bootstrap/cables/rates.h"
 #include "bootstrap/client.h"
 #include "bootstrap/data_address.h"
 #include "communicator/begin_record.h"
@@ -52,10 +53,6 @@ struct Connecting {
 // Agrees with the other processes on the address of each for the fabric.
 Result<void> agree_on_addresses(Job& job, const std::vector<std::uint32_t>& ranks) {
   const JoinOptions& options = job.options();
-  if (cables::job_graph(job.members()) != nullptr) {
-    if (options.local_address.empty()) return {};
-    return fail("local_address: each cable has an address of its own; expected none");
-  }
   if (!ofi::binds_address(options.provider)) {
     job.set_address(options.local_address);  // which some refuse
     return {};
@@ -111,6 +108,23 @@ bootstrap::EndOfAccept while_published(bootstrap::Bootstrap& members, const std:
   };
 }
 
+// Learns the cables of the job as they are now, with their rates: measured once, unless the cables
+// are emulated. Each process of the job calls it.
+Result<void> find_cables(Job& job) {
+  const auto found = cables::job_graph(job.members());
+  const auto before = job.cables();
+  if (found == nullptr) return {};
+  auto graph = std::make_shared<cables::JobGraph>(*found);
+  if (before != nullptr) {
+    communicator::take_rates(*before, *graph);
+  } else if (communicator::has_link_local(*graph)) {
+    ESPALIER_TRY_TO(const auto ports, network::port_range(job.options().bootstrap.ports));
+    ESPALIER_TRY(cables::measure_rates(job.members(), ports, *graph));
+  }
+  job.set_cables(std::move(graph));
+  return {};
+}
+
 // Opens a channel of these processes and connects it. `cards`: are exchanged; the record has them
 // then if the processes are certain.
 Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job,
@@ -123,7 +137,7 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
   auto channel = make_of_process<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                           static_cast<std::uint32_t>(ranks.size()));
-  job->set_cables(cables::job_graph(members));
+  ESPALIER_TRY(find_cables(*job));
   std::shared_ptr<const communicator::RankGraph> graph;
   if (const auto cables = job->cables(); cables != nullptr) {
     ESPALIER_TRY_TO(graph, communicator::RankGraph::make(*cables, ranks));

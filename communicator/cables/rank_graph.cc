@@ -1,7 +1,7 @@
 #include "communicator/cables/rank_graph.h"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <utility>
@@ -63,6 +63,27 @@ std::string bound_address(const cables::JobEnd& end) {
 }
 
 }  // namespace
+
+bool has_link_local(const cables::JobGraph& job) {
+  return std::any_of(job.cables.begin(), job.cables.end(), [](const cables::JobCable& cable) {
+    return bound_address(cable.a) != cable.a.address;
+  });
+}
+
+void take_rates(const cables::JobGraph& from, cables::JobGraph& to) {
+  using End = std::pair<std::string, std::string>;  // host and interface
+  const auto end_of = [](const cables::JobGraph& graph, const cables::JobEnd& end) {
+    return End(graph.hosts[end.host].name, end.interface);
+  };
+  std::map<std::pair<End, End>, std::uint32_t> rates;
+  for (const cables::JobCable& cable : from.cables) {
+    rates[std::minmax(end_of(from, cable.a), end_of(from, cable.b))] = cable.rate_mbits;
+  }
+  for (cables::JobCable& cable : to.cables) {
+    const auto known = rates.find(std::minmax(end_of(to, cable.a), end_of(to, cable.b)));
+    if (known != rates.end()) cable.rate_mbits = known->second;
+  }
+}
 
 std::vector<std::uint32_t> lanes_of(const std::vector<std::uint32_t>& rates) {
   std::uint64_t slowest = 0, fastest = 0;
@@ -128,7 +149,8 @@ void RankGraph::add_cables(const cables::JobGraph& job,
     const std::uint32_t of_lane = std::max(1U, rates[i] / lanes[i]);
     slowest = slowest == 0 ? of_lane : std::min(slowest, of_lane);
   }
-  lane_mbits_ = slowest;
+  const std::uint32_t quarter = std::bit_floor(std::max(4U, slowest)) / 4;
+  lane_mbits_ = (slowest + quarter / 2) / quarter * quarter;
 }
 
 void RankGraph::add_links(const std::vector<std::vector<std::uint32_t>>& members) {
@@ -239,9 +261,9 @@ bool RankGraph::has_link(std::uint32_t a, std::uint32_t b) const {
 }
 
 Result<void> RankGraph::configure(std::uint32_t rank, ofi::AddedConfig& config) const {
-  config.local_address.clear();
   config.host = host_names_[rank];
   if (is_one_host_) return {};
+  config.local_address.clear();
   const std::string fabric = ofi::fabric_provider(config.provider);
   if (!ofi::binds_address(config.provider)) {
     return fail("provider '" + one_line(config.provider) +

@@ -25,6 +25,11 @@ inline constexpr std::uint32_t kMaxCableLanes = 8;
 // of its cable is within an eighth of the same, where kMaxCableLanes allow that.
 [[nodiscard]] std::vector<std::uint32_t> lanes_of(const std::vector<std::uint32_t>& rates);
 
+// Whether the cables are between interfaces with link-local addresses.
+[[nodiscard]] bool has_link_local(const cables::JobGraph& job);
+// Gives the cables that both graphs have the rates of `from`.
+void take_rates(const cables::JobGraph& from, cables::JobGraph& to);
+
 class RankGraph {
  public:
   // Makes the graph of these ranks of the job, in this order. Every rank makes the same. Errors: a
@@ -47,7 +52,8 @@ class RankGraph {
   }
   // The longest distance of a rank from the centre, links.
   [[nodiscard]] std::uint32_t radius() const { return radius_; }
-  // The rate of a lane, Mbit/s; 0: not known.
+  // The rate of a lane, Mbit/s, rounded to four values per octave, so that choices serve from job to
+  // job; 0: not known.
   [[nodiscard]] std::uint32_t lane_mbits() const { return lane_mbits_; }
 
   // Sets how the endpoint of `rank` leaves: by its cables, and over mem within its host.

@@ -74,6 +74,26 @@ TEST(RankGraph, LanesAreInProportionToRates) {
   EXPECT_EQ(lanes_of({100, 150}), (Numbers{2, 3}));
 }
 
+TEST(RankGraph, RatesAreRoundedAndKept) {
+  auto job = cabled_graph(cabled_shape("ring4"), 1);
+  for (cables::JobCable& cable : job->cables) cable.rate_mbits = 94;
+  EXPECT_EQ(rank_graph(*job)->lane_mbits(), 96u);
+  EXPECT_FALSE(has_link_local(*job));
+  // After a rejoin without host 0, the others have other places.
+  cables::JobGraph rest = *job;
+  rest.hosts.erase(rest.hosts.begin());
+  std::erase_if(rest.cables, [](const cables::JobCable& cable) { return cable.a.host == 0; });
+  for (cables::JobCable& cable : rest.cables) {
+    --cable.a.host;
+    --cable.b.host;
+    cable.rate_mbits = 10'000;
+  }
+  take_rates(*job, rest);
+  ASSERT_EQ(rest.cables.size(), 2u);
+  EXPECT_EQ(rest.cables[0].rate_mbits, 94u);
+  EXPECT_EQ(rest.cables[1].rate_mbits, 94u);
+}
+
 TEST(RankGraph, IsTheSameForEveryOrderOfRanksOnHosts) {
   const auto job = cabled_graph(cabled_shape("ring4"), 2, true);
   const auto graph = rank_graph(*job);
