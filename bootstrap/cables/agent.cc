@@ -35,11 +35,32 @@ std::vector<std::pair<HostId, std::uint64_t>> versions_of(const std::vector<Host
   return versions;
 }
 
+// Under the mutex. While the job joins: a process that is refused may end before others look.
+void note_running(Shared& shared) {
+  if (shared.is_idle) return;
+  const Logs& logs = shared.flood.logs();
+  for (const HostRecord& host : shared.records) {
+    for (const LogId id : host.members) {
+      const auto log = logs.find(id);
+      if (log == logs.end() || !log->second.has_begun() || log->second.has_left()) continue;
+      if (log->second.refusal().empty()) shared.seen.insert(id);
+    }
+  }
+}
+
+// Under the mutex.
+void take_packet(Shared& shared, Flood::PeerId peer, const FloodPacket& packet) {
+  if (!shared.flood.receive(peer, packet, now())) return;
+  note_running(shared);
+  shared.changed.notify_all();
+}
+
 // Under the mutex.
 void set_records(Shared& shared, std::vector<HostRecord> records, Time at) {
   if (view_of(records) != view_of(shared.records)) shared.records_at = at;
   shared.records = std::move(records);
   ++shared.records_count;
+  note_running(shared);
   shared.changed.notify_all();
 }
 
@@ -225,7 +246,7 @@ void Agent::receive_from_cable(std::uint32_t port, const network::Address& from,
   const auto peer = peers_.find({port, packet->host, packet->port});
   if (peer == peers_.end()) return;
   const std::lock_guard lock(shared_.mutex);
-  if (shared_.flood.receive(peer->second, *packet, now())) shared_.changed.notify_all();
+  take_packet(shared_, peer->second, *packet);
 }
 
 void Agent::receive_from(Local& local) {
@@ -253,7 +274,7 @@ void Agent::take(Local& local, const LocalMessage& message) {
     const auto packet = decode_flood(message.texts.front());
     if (!packet) return;
     const std::lock_guard lock(shared_.mutex);
-    if (shared_.flood.receive(local.peer, *packet, now())) shared_.changed.notify_all();
+    take_packet(shared_, local.peer, *packet);
   }
 }
 
@@ -329,7 +350,7 @@ void Client::take(const LocalMessage& message) {
   } else if (message.kind == Kind::kFlood && message.texts.size() == 1) {
     const auto packet = decode_flood(message.texts.front());
     if (!packet) return;
-    if (shared_.flood.receive(kAgentPeer, *packet, now())) shared_.changed.notify_all();
+    take_packet(shared_, kAgentPeer, *packet);
   }
 }
 

@@ -65,6 +65,8 @@ std::vector<HostRecord> hosts_with_members(const std::vector<HostRecord>& record
       *same = each;
     }
   }
+  std::stable_sort(hosts.begin(), hosts.end(),
+                   [](const HostRecord& a, const HostRecord& b) { return a.name < b.name; });
   return hosts;
 }
 

@@ -3,11 +3,10 @@
 // knows, without sockets and clocks. Host only.
 //
 // The lowest rank that the others reach proposes. A process accepts proposals with growing numbers
-// only. The newest proposal that a process accepted holds for it once all seats have accepted that
-// proposal. An older one holds if all its seats have accepted it, and a seat of the newest goes by
-// the older one: that process never accepts the newest, which therefore cannot hold anywhere. So
-// two proposals of one number that have a process in common never both hold, wherever cables are
-// cut.
+// only. The newest proposal that a process accepted holds once all seats have accepted it. If a
+// seat goes by an older proposal, that seat will not accept the newest, which cannot hold. Then the
+// older proposal holds, if all its seats have accepted it. So two proposals of one number that have
+// a process in common never both hold, wherever cables are cut.
 
 #include <cstdint>
 #include <map>
@@ -22,7 +21,7 @@
 
 namespace espalier::cables {
 
-// Returns the records of hosts with processes of a job, one per host: of its last agent.
+// Returns the records of hosts with processes of a job, by name, one per host: of its last agent.
 [[nodiscard]] std::vector<HostRecord> hosts_with_members(const std::vector<HostRecord>& records);
 
 // Returns the processes that run, with the place of their host in `hosts`.

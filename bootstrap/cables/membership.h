@@ -108,7 +108,6 @@ class CablesMembership final : public bootstrap::Bootstrap, public OverCables {
   std::map<LogId, std::size_t> running_;     // with the place in hosts_
   std::map<LogId, std::uint64_t> networks_;  // where each process was seen last
   std::set<LogId> near_;                     // of seats_: cables lead to them
-  std::set<LogId> seen_;                     // that ran as candidates
   std::map<std::uint32_t, LogId> all_;       // of all ranks that joined
   std::vector<Seat> seats_;                  // of the current agreement
   std::optional<Proposal> own_proposal_;     // the last one

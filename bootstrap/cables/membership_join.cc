@@ -47,12 +47,13 @@ std::string CablesMembership::conflict(const std::vector<Seat>& seats) const {
     return place == running_.end() ? std::string("this host")
                                    : "host " + hosts_[place->second].name;
   };
-  for (const LogId id : seen_) {
+  for (const LogId id : shared_.seen) {
     const Log* const log = log_of(id);
-    if (log != nullptr && !log->refusal().empty()) return log->refusal();
+    if (log != nullptr && !log->decided() && !log->refusal().empty()) return log->refusal();
   }
   for (std::size_t i = 0; i < seats.size(); ++i) {
     const Log* const log = log_of(seats[i].log);
+    if (!log->refusal().empty()) return log->refusal();
     if (log->size() != size_) {
       return "rank " + std::to_string(seats[i].rank) + " on " + host_of(seats[i].log) +
              " is of a job of " + std::to_string(log->size()) + ", but rank " +
@@ -102,7 +103,6 @@ Result<bool> CablesMembership::join_step() {
     return true;
   }
   const std::vector<Seat> seats = candidates();
-  for (const Seat& each : seats) seen_.insert(each.log);
   refusal_ = conflict(seats);
   if (!refusal_.empty()) return fail(refusal_);
   accept_newest(true);

@@ -5,6 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <new>
 #include <system_error>
 
@@ -22,6 +24,12 @@ using bootstrap::Socket;
 // Before the place of an agent that has ended is asked for again.
 constexpr int kRetryMs = 2;
 constexpr Time kFlushPause = std::chrono::microseconds(500);
+
+// An agent's term is above the terms of earlier jobs, whose records may be on their way still.
+std::uint32_t since_boot_ms() {
+  return static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now()).count());
+}
 
 }  // namespace
 
@@ -93,7 +101,7 @@ Result<void> Participant::take_part() {
     std::uint32_t term = 0;
     {
       const std::lock_guard lock(shared_.mutex);
-      term = shared_.term + 1;
+      term = std::max(shared_.term + 1, since_boot_ms());
     }
     ESPALIER_TRY_TO(const std::string host, own_name());
     Agent agent(options_, shared_, std::move(*listener), term, host);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,7 +34,8 @@ struct Shared {
   std::condition_variable changed;
   Flood flood;
   LogId own = 0;
-  std::vector<LogId> needed;        // logs to keep, though their processes may have ended
+  std::vector<LogId> needed;  // logs to keep, though their processes may have ended
+  std::set<LogId> seen;       // of processes that ran here, and had neither left nor been refused
   std::vector<HostRecord> records;  // of the hosts that are reached, this one included
   std::uint64_t records_count = 0;  // changes of them
   Time records_at{0};               // when view_of(records) became as it is

@@ -119,7 +119,7 @@ Result<std::string> own_name() {
   return name_from(name.data());
 }
 
-Result<Ports::Sockets> Ports::open(const Link& link) const {
+Result<Ports::Sockets> Ports::make_sockets(const Link& link) const {
   Sockets sockets;
   ESPALIER_TRY_TO(sockets.own, make_socket(link));
   const std::string what = "use UDP port " + std::to_string(options_.port);
@@ -182,7 +182,7 @@ Result<std::vector<Port>> Ports::scan(Time at) {
       sockets.emplace(link.index, std::move(old->second));
       continue;
     }
-    auto opened = open(link);
+    auto opened = make_sockets(link);
     if (opened) {
       sockets.emplace(link.index, *std::move(opened));
     } else if (if_nametoindex(link.name.c_str()) == link.index) {

@@ -55,7 +55,7 @@ class Ports {
     bootstrap::Socket group = {};  // of is_shared
   };
   [[nodiscard]] PortState state_of(const network::Link& link, Time at);
-  [[nodiscard]] Result<Sockets> open(const network::Link& link) const;
+  [[nodiscard]] Result<Sockets> make_sockets(const network::Link& link) const;
 
   PortsOptions options_;
   std::map<std::uint32_t, Sockets> sockets_;  // by number of the interface

@@ -54,7 +54,7 @@ class Member {
  private:
   std::string before(const std::string& word) {
     if (word != "join") return "failed: not joined";
-    auto joined = bootstrap::join({.deadline = std::chrono::seconds(20)});
+    auto joined = bootstrap::join({.deadline = std::chrono::seconds(60)});
     if (!joined) return "failed: " + joined.error().message;
     members_ = *std::move(joined);
     for (std::uint32_t rank = 0; rank < members_->size(); ++rank) ranks_.push_back(rank);
