@@ -207,8 +207,8 @@ TEST_F(Chain, AwaitsARankThatComputes) {
       });
 }
 
-// Each of two ranks waits for the other on another communicator: no program runs. The rank that
-// finds it first goes on to leave; the other one may hear of that before it looks.
+// Each of two ranks waits for the other on another communicator: no program runs. The first rank
+// that ends its call leaves, and the other rank may hear of that before it looks.
 TEST(Communicator, RanksThatAwaitEachOtherAreStalled) {
   for (const char* provider : {"mem", "tcp"}) {
     std::atomic<int> stalled = 0;

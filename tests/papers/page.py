@@ -33,7 +33,7 @@ this library gets without a reason.
 """
 KINDS = {"schedules": "schedule", "simulations": "simulation", "runs": "run", "computed": "computed", "not compared": "not compared"}
 PRINTED = "Numbers and sentences that the paper prints, and that differ here:\n\n"
-FEW = 3  # reasons of a table of formulas
+FEW = 2  # reasons of a table of formulas
 FORMULAS = "Formulas that give another number, or a bound:\n\n"
 
 
