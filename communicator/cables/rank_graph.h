@@ -52,8 +52,8 @@ class RankGraph {
   }
   // The longest distance of a rank from the centre, links.
   [[nodiscard]] std::uint32_t radius() const { return radius_; }
-  // The rate of a lane, Mbit/s, rounded to four values per octave, so that choices serve from job to
-  // job; 0: not known.
+  // The rate of a lane, Mbit/s, rounded to four values per octave, so that choices serve from job
+  // to job; 0: not known.
   [[nodiscard]] std::uint32_t lane_mbits() const { return lane_mbits_; }
 
   // Sets how the endpoint of `rank` leaves: by its cables, and over mem within its host.
