@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """espalier launch --cables over the hosts of lab.py, whose remote shell (rsh.sh) leads over single cables only.
 
-launch_test.py ESPALIER
+launch_test.py ESPALIER FOUR
+FOUR: the program of examples/four.
 """
 import contextlib
 import os
@@ -18,7 +19,7 @@ import lab as laboratory
 from hosts import RSH, alone
 from processes import HANG_S, living, read, wait_for
 
-ESPALIER = os.path.abspath(sys.argv[1])
+ESPALIER, FOUR = (os.path.abspath(path) for path in sys.argv[1:3])
 HERE = pathlib.Path(__file__).resolve().parent
 OVER_CABLES = str(HERE / "rsh.sh")
 
@@ -134,6 +135,11 @@ class Triangle(Shape):
 
 class Line(Shape):
     SHAPE = "line4"
+
+    def test_an_example_runs_over_cables(self):
+        done = self.launch("-n", "4", FOUR)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(done.stdout.splitlines()), [f"[{k}] rank {k} of 4: sum 10, data 42: right" for k in range(4)])
 
     def test_output_input_and_status(self):
         program = "[ $ESPALIER_RANK != 0 ] || cat; i=0; while [ $i -lt 200 ]; do echo $i $(hostname); i=$((i + 1)); done; exit $((ESPALIER_RANK == 7 ? 9 : 0))"
