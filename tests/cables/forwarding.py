@@ -59,7 +59,9 @@ class Forwarding(peers.Place):
             cables.checked(self.bed.on(host, ["sh", "-ec", f"""mount --bind {known} /etc/hosts
                 echo 1 >/proc/sys/net/ipv4/ip_forward; for w in all default; do echo 0 >/proc/sys/net/ipv4/conf/$w/rp_filter; done
                 for w in /proc/sys/net/ipv4/conf/to*; do echo 0 >$w/rp_filter; done"""]))
-            self.bed.ip(host, "link add eth0 type veth peer name end0", "link set end0 up", f"address add {self.address(host)}/32 dev eth0", "link set eth0 up")
+            # Without link-local addresses, by which Espalier would find a cable to itself.
+            self.bed.ip(host, "link add eth0 type veth peer name end0", *(f"link set {name} addrgenmode none up" for name in ("eth0", "end0")),
+                        f"address add {self.address(host)}/32 dev eth0")
             self.bed.ip(host, *(self.route(host, to, hops) for to in range(len(names)) if to != host))
         return self
 
