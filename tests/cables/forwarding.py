@@ -161,7 +161,7 @@ def cells_of(rows):
 
 def page(rows):
     cells = cells_of(rows)
-    columns = ("shape", "collective", "size", *TITLES.values(), "fastest other", "times as fast", "95 %", "goal", "time / bound")
+    columns = ("shape", "collective", "size", *TITLES.values(), "fastest other", "gain", "95 %", "goal", "time/bound")
     lines = []
     for cell in cells:
         gain, low, high = cell.gain()
@@ -169,7 +169,7 @@ def page(rows):
         by = cell.contestants[fastest]["by"]
         lines.append([cell.shape, cell.collective, pages.size_text(cell.size), *(f"{cell.median(name) / 1e3:.3g}" if cell.times(name) else "-" for name in TITLES),
                       TITLES[fastest] + (f", {by}" if by else ""), f"{gain:.2f}", f"{low:.2f}–{high:.2f}", cell.goal(),
-                      f"{cell.of_bound():.3f}" if cell.size >= peers_page.BOUND_FROM else "-"])
+                      f"{cell.of_bound():.3f}" if cell.size >= peers_page.BOUND_FROM else ""])
     reached = sum(cell.gain()[0] >= cell.goal() for cell in cells)
     nodes = sum(cell.contestants["espalier"]["by"].startswith("nodes") for cell in cells)
     ranks = f"In {nodes} rows Espalier's processes are nodes of `espalier run --cables`." if nodes else ""
@@ -182,7 +182,7 @@ Written by `tests/cables/forwarding.py --write build`, with the record [forwardi
 sockets over all cables at once. {reached} of {len(cells)} goals are reached.
 {ranks}''')}
 
-{pages.markdown(columns, lines, (*TITLES.values(), "times as fast", "goal", "time / bound"))}
+{pages.markdown(columns, lines, (*TITLES.values(), "gain", "goal", "time/bound"))}
 Forced settings: `FORCED` of the program, and those of [peers.md](peers.md).
 """
 
