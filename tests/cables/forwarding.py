@@ -59,7 +59,9 @@ class Forwarding(peers.Place):
             cables.checked(self.bed.on(host, ["sh", "-ec", f"""mount --bind {known} /etc/hosts
                 echo 1 >/proc/sys/net/ipv4/ip_forward; for w in all default; do echo 0 >/proc/sys/net/ipv4/conf/$w/rp_filter; done
                 for w in /proc/sys/net/ipv4/conf/to*; do echo 0 >$w/rp_filter; done"""]))
-            self.bed.ip(host, "link add eth0 type veth peer name end0", "link set end0 up", f"address add {self.address(host)}/32 dev eth0", "link set eth0 up")
+            # Without link-local addresses, by which Espalier would find a cable to itself.
+            self.bed.ip(host, "link add eth0 type veth peer name end0", *(f"link set {name} addrgenmode none up" for name in ("eth0", "end0")),
+                        f"address add {self.address(host)}/32 dev eth0")
             self.bed.ip(host, *(self.route(host, to, hops) for to in range(len(names)) if to != host))
         return self
 
@@ -159,29 +161,29 @@ def cells_of(rows):
 
 def page(rows):
     cells = cells_of(rows)
-    columns = ("shape", "collective", "size", *TITLES.values(), "fastest other", "times as fast", "95 %", "goal", "time / bound")
+    columns = ("shape", "collective", "size", *TITLES.values(), "fastest other", "gain", "95 %", "goal", "time/bound")
     lines = []
     for cell in cells:
         gain, low, high = cell.gain()
         fastest = cell.fastest()
         by = cell.contestants[fastest]["by"]
         lines.append([cell.shape, cell.collective, pages.size_text(cell.size), *(f"{cell.median(name) / 1e3:.3g}" if cell.times(name) else "-" for name in TITLES),
-                      TITLES[fastest] + (f", {by}" if by else ""), f"{gain:.2f}", f"{low:.2f} to {high:.2f}", cell.goal(),
-                      f"{cell.of_bound():.3f}" if cell.size >= peers_page.BOUND_FROM else "-"])
+                      TITLES[fastest] + (f", {by}" if by else ""), f"{gain:.2f}", f"{low:.2f}–{high:.2f}", cell.goal(),
+                      f"{cell.of_bound():.3f}" if cell.size >= peers_page.BOUND_FROM else ""])
     reached = sum(cell.gain()[0] >= cell.goal() for cell in cells)
     nodes = sum(cell.contestants["espalier"]["by"].startswith("nodes") for cell in cells)
-    ranks = f"In {nodes} of {len(cells)} cells Espalier's processes are nodes of `espalier run --cables`, not ranks of a communicator." if nodes else ""
+    ranks = f"In {nodes} rows Espalier's processes are nodes of `espalier run --cables`." if nodes else ""
     return f"""# Next to kernels that forward
 
 Written by `tests/cables/forwarding.py --write build`, with the record [forwarding.csv](../../tests/cables/forwarding.csv).
 
-{pages.wrapped(f'''Espalier sends over the cables, hop by hop. For the others the hosts' kernels forward, along static routes of shortest paths. The hosts are
-network namespaces with cables of {MBITS} Mbit/s (`tests/cables/lab.py`), one rank on each. All take turns. Times are medians in ms, of each library's best
-setting: as it comes, or forced. The bound is the graph's, at the rate that sockets reach over all cables at once. {reached} of {len(cells)} goals are reached.
+{pages.wrapped(f'''Espalier sends over the cables, hop by hop; the others over static routes, along which the hosts' kernels forward. Cables have {MBITS} Mbit/s
+(`tests/cables/lab.py`); one rank runs per host. Times are medians in ms, with each library's best setting. The bound is the graph's, at the rate of
+sockets over all cables at once. {reached} of {len(cells)} goals are reached.
 {ranks}''')}
 
-{pages.markdown(columns, lines, (*TITLES.values(), "times as fast", "goal", "time / bound"))}
-Forced settings: `FORCED` of the program, and the best behind a switch ([peers.md](peers.md)).
+{pages.markdown(columns, lines, (*TITLES.values(), "gain", "goal", "time/bound"))}
+Forced settings: `FORCED` of the program, and those of [peers.md](peers.md).
 """
 
 

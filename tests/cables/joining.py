@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """How long the ranks of a job take to join over cables alone, from the last rank's call of join() to the return of all, with their caches and without.
 
-joining.py BUILD [--shape SHAPE] [--per-host R] [--times N] [--management first|last] [--new]
-    prints medians and the longest. --new: the addresses are as after `ip link set up`. Ends with status 1 if a median is above its limit.
+joining.py BUILD [--shape SHAPE] [--per-host R] [--times N] [--management first|last] [--new] [--goals]
+    prints medians and the longest. --new: the addresses are as after `ip link set up`. --goals ends with status 1 if a median is above its goal.
 """
 import argparse
 import statistics
@@ -17,7 +17,7 @@ import ways
 sys.path.append(str(measure.pathlib.Path(__file__).resolve().parents[1]))
 import pages  # noqa: E402
 
-LIMITS_S = {"with caches": 2.0, "without": 6.0}  # of 9 hosts
+GOALS_S = {"with caches": 2.0, "without": 6.0}  # of 9 hosts
 
 
 def once(bed):
@@ -31,7 +31,7 @@ def once(bed):
 
 def times(bed, count):
     """{"without": seconds of each start, "with caches": ..}, in turns."""
-    found = {name: [] for name in LIMITS_S}
+    found = {name: [] for name in GOALS_S}
     for _ in range(count):
         bed.clear_caches()
         for name in ("without", "with caches"):
@@ -47,14 +47,15 @@ def main():
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--management", choices=("first", "last"))
     parser.add_argument("--new", action="store_true")
+    parser.add_argument("--goals", action="store_true")
     arguments = parser.parse_args()
     measure.begin()
     with Bed(Programs(arguments.build), arguments.shape, arguments.per_host, management=arguments.management, is_new=arguments.new) as bed:
         found = times(bed, arguments.times)
-    rows = [[name, len(seconds), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}", LIMITS_S[name]] for name, seconds in found.items()]
-    print(f"{arguments.shape}, {bed.ranks} ranks\n\n" + pages.markdown(("caches", "starts", "median s", "longest s", "limit s"), rows,
-                                                                        ("starts", "median s", "longest s", "limit s")), end="")
-    sys.exit(1 if any(statistics.median(seconds) > LIMITS_S[name] for name, seconds in found.items()) else 0)
+    rows = [[name, len(seconds), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}", GOALS_S[name]] for name, seconds in found.items()]
+    print(f"{arguments.shape}, {bed.ranks} ranks\n\n" + pages.markdown(("caches", "starts", "median s", "longest s", "goal s"), rows,
+                                                                        ("starts", "median s", "longest s", "goal s")), end="")
+    sys.exit(1 if arguments.goals and any(statistics.median(seconds) > GOALS_S[name] for name, seconds in found.items()) else 0)
 
 
 if __name__ == "__main__":

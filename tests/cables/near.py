@@ -6,7 +6,7 @@ near.py BUILD [--shapes ..] [--collectives ..] [--mbits N] [--bytes N] [--turns 
     each turn raw sockets carry the bytes of the bound over every cable, both ways at once; then comes a job. Beside: the share of the bytes on the
     management network, and what the least and the most loaded direction of a cable carried, as multiples of the mean.
 --nodes ALGORITHM measures `espalier run --cables` instead, with nodes in place of ranks.
---goals ends with status 1 if a ratio is above the goal for its shape, size and collective.
+--goals ends with status 1 if a ratio is above the goal for its shape, size and collective, or more than 1 % goes over the management network.
 """
 import argparse
 import statistics
@@ -91,18 +91,19 @@ def main():
     if arguments.nodes and arguments.per_host != 1:
         parser.error("--nodes has one node per host; expected no --per-host")
     measure.begin()
-    rows, bad = [], []
+    rows, bad, failed = [], [], False
     for shape in arguments.shapes:
         with Bed(Programs(arguments.build), shape, arguments.per_host, management=arguments.management, mtu=arguments.mtu, mbits=arguments.mbits) as bed:
-            more, worse = rows_of(bed, arguments)
-            rows, bad = rows + more, bad + worse
+            try:
+                more, worse = rows_of(bed, arguments)
+            except Failed as failure:
+                more, worse = [], [f"{shape}: {failure}"]
+            rows, bad, failed = rows + more, bad + worse, failed or not more
     columns = ("shape", "collective", "algorithm", "Mbit/s", "bound ms", "ms", "first call", "time / bound", "goal")
     print(f"{pages.size_text(arguments.bytes)}, {arguments.mbits:g} Mbit/s per cable\n\n{pages.markdown(columns, rows, columns[3:])}", end="")
-    sys.exit("\n".join(bad) if arguments.goals and bad else 0)
+    print("\n".join(bad), file=sys.stderr)
+    sys.exit(1 if failed or (arguments.goals and bad) else 0)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failure:
-        sys.exit(f"near.py: {failure}")
+    main()
