@@ -119,7 +119,9 @@ Result<void> find_cables(Job& job) {
     communicator::take_rates(*before, *graph);
   } else if (communicator::has_link_local(*graph)) {
     ESPALIER_TRY_TO(const auto ports, network::port_range(job.options().bootstrap.ports));
-    ESPALIER_TRY(cables::measure_rates(job.members(), ports, *graph));
+    cables::JobGraph measured = *graph;
+    ESPALIER_TRY(cables::measure_rates(job.members(), ports, measured));
+    communicator::scale_rates(measured, *graph);
   }
   job.set_cables(std::move(graph));
   return {};

@@ -70,6 +70,22 @@ bool has_link_local(const cables::JobGraph& job) {
   });
 }
 
+void scale_rates(const cables::JobGraph& measured, cables::JobGraph& graph) {
+  constexpr std::uint64_t kWhole = 1'000'000;
+  std::vector<std::uint64_t> shares;  // of the driver's rate, in millionths
+  for (std::size_t i = 0; i < graph.cables.size(); ++i) {
+    const std::uint64_t rate = std::max(1U, graph.cables[i].rate_mbits);
+    shares.push_back(measured.cables[i].rate_mbits * kWhole / rate);
+  }
+  if (shares.empty()) return;
+  const auto middle = shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2);
+  std::nth_element(shares.begin(), middle, shares.end());
+  for (cables::JobCable& cable : graph.cables) {
+    const std::uint64_t rate = std::max(1U, cable.rate_mbits) * *middle / kWhole;
+    cable.rate_mbits = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(rate, 1, UINT32_MAX));
+  }
+}
+
 void take_rates(const cables::JobGraph& from, cables::JobGraph& to) {
   using End = std::pair<std::string, std::string>;  // host and interface
   const auto end_of = [](const cables::JobGraph& graph, const cables::JobEnd& end) {
@@ -149,8 +165,8 @@ void RankGraph::add_cables(const cables::JobGraph& job,
     const std::uint32_t of_lane = std::max(1U, rates[i] / lanes[i]);
     slowest = slowest == 0 ? of_lane : std::min(slowest, of_lane);
   }
-  const std::uint32_t quarter = std::bit_floor(std::max(4U, slowest)) / 4;
-  lane_mbits_ = (slowest + quarter / 2) / quarter * quarter;
+  // Up to 1.5 times a power of two is that power.
+  lane_mbits_ = slowest == 0 ? 0 : std::bit_floor(slowest + slowest / 3);
 }
 
 void RankGraph::add_links(const std::vector<std::vector<std::uint32_t>>& members) {

@@ -27,6 +27,9 @@ inline constexpr std::uint32_t kMaxCableLanes = 8;
 
 // Whether the cables are between interfaces with link-local addresses.
 [[nodiscard]] bool has_link_local(const cables::JobGraph& job);
+// Scales the rates of the drivers to the median of the measured ones. Their proportions stay those
+// of the drivers: measurements on busy hosts would make another graph of each job.
+void scale_rates(const cables::JobGraph& measured, cables::JobGraph& graph);
 // Gives the cables that both graphs have the rates of `from`.
 void take_rates(const cables::JobGraph& from, cables::JobGraph& to);
 
@@ -52,8 +55,8 @@ class RankGraph {
   }
   // The longest distance of a rank from the centre, links.
   [[nodiscard]] std::uint32_t radius() const { return radius_; }
-  // The rate of a lane, Mbit/s, rounded to four values per octave, so that choices serve from job
-  // to job; 0: not known.
+  // The rate of a lane, Mbit/s, rounded to a power of two, so that kept choices serve the next job;
+  // 0: not known.
   [[nodiscard]] std::uint32_t lane_mbits() const { return lane_mbits_; }
 
   // Sets how the endpoint of `rank` leaves: by its cables, and over mem within its host.

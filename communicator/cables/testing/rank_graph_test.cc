@@ -74,10 +74,22 @@ TEST(RankGraph, LanesAreInProportionToRates) {
   EXPECT_EQ(lanes_of({100, 150}), (Numbers{2, 3}));
 }
 
+TEST(RankGraph, KeepsTheProportionsOfTheDrivers) {
+  auto job = cabled_graph(cabled_shape("triangle"), 1);
+  job->cables[2].rate_mbits = 4000;
+  cables::JobGraph measured = *job;
+  measured.cables[0].rate_mbits = 110;
+  measured.cables[1].rate_mbits = 90;
+  measured.cables[2].rate_mbits = 400;
+  scale_rates(measured, *job);
+  EXPECT_EQ(job->cables[0].rate_mbits, 100u);
+  EXPECT_EQ(job->cables[2].rate_mbits, 400u);
+}
+
 TEST(RankGraph, RatesAreRoundedAndKept) {
   auto job = cabled_graph(cabled_shape("ring4"), 1);
   for (cables::JobCable& cable : job->cables) cable.rate_mbits = 94;
-  EXPECT_EQ(rank_graph(*job)->lane_mbits(), 96u);
+  EXPECT_EQ(rank_graph(*job)->lane_mbits(), 64u);
   EXPECT_FALSE(has_link_local(*job));
   // After a rejoin without host 0, the others have other places.
   cables::JobGraph rest = *job;
