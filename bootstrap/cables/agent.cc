@@ -35,23 +35,19 @@ std::vector<std::pair<HostId, std::uint64_t>> versions_of(const std::vector<Host
   return versions;
 }
 
-// Under the mutex. While the job joins: a process that is refused may end before others look.
-void note_running(Shared& shared) {
+// Under the mutex. While the job joins: a process that is refused may end before others look. The
+// log of an earlier start comes whole, with its end.
+void note_begun(Shared& shared) {
   if (shared.is_idle) return;
-  const Logs& logs = shared.flood.logs();
-  for (const HostRecord& host : shared.records) {
-    for (const LogId id : host.members) {
-      const auto log = logs.find(id);
-      if (log == logs.end() || !log->second.has_begun() || log->second.has_left()) continue;
-      if (log->second.refusal().empty()) shared.seen.insert(id);
-    }
+  for (const auto& [id, log] : shared.flood.logs()) {
+    if (log.has_begun() && !log.has_left() && log.refusal().empty()) shared.seen.insert(id);
   }
 }
 
 // Under the mutex.
 void take_packet(Shared& shared, Flood::PeerId peer, const FloodPacket& packet) {
   if (!shared.flood.receive(peer, packet, now())) return;
-  note_running(shared);
+  note_begun(shared);
   shared.changed.notify_all();
 }
 
@@ -60,7 +56,6 @@ void set_records(Shared& shared, std::vector<HostRecord> records, Time at) {
   if (view_of(records) != view_of(shared.records)) shared.records_at = at;
   shared.records = std::move(records);
   ++shared.records_count;
-  note_running(shared);
   shared.changed.notify_all();
 }
 

@@ -35,7 +35,7 @@ struct Shared {
   Flood flood;
   LogId own = 0;
   std::vector<LogId> needed;  // logs to keep, though their processes may have ended
-  std::set<LogId> seen;       // of processes that ran here, and had neither left nor been refused
+  std::set<LogId> seen;  // that had begun, and had neither left nor been refused, when they came
   std::vector<HostRecord> records;  // of the hosts that are reached, this one included
   std::uint64_t records_count = 0;  // changes of them
   Time records_at{0};               // when view_of(records) became as it is

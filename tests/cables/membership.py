@@ -221,12 +221,17 @@ class Membership(unittest.TestCase):
             self.assertRegex(answer, "^rank")
 
     def test_wrong_jobs_are_refused_on_all(self):
+        """Of three ranks, one is there twice and one is missing; then one believes in four."""
         lab = self.lab("line4")
-        job = self.job(lab, self.secret, hosts=[0, 1])
+        job = self.job(lab, self.secret, hosts=[0, 1], size=3)
         job.processes[7] = job.processes.pop(1)
         job.start(1, 0)
         for _, _, answer in job.do("join"):
             self.assertRegex(answer, r"^failed: rank 1 is there twice, on (this host|host box\d) and on (this host|host box\d); expected another RANK for each process$")
+        job = self.job(lab, self.secret, hosts=[0], size=3)
+        job.start(1, 1, WORLD_SIZE="4")
+        for _, _, answer in job.do("join"):
+            self.assertRegex(answer, r"^failed: rank \d on (this host|host box\d) is of a job of [34], but rank \d of one of [34]; expected the same WORLD_SIZE everywhere$")
 
     def test_a_stranger_is_not_believed(self):
         """A host of a star floods its cable with packets of an earlier run, changed ones and garbage while the others join and go on."""
