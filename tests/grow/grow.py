@@ -196,10 +196,11 @@ def run_case(args, number, log):
 
 
 def state_of(process, folder):
-    """Memory in KiB, descriptors, threads and mappings of a process, and files of the run."""
+    """Memory of its own and shared memory in KiB, descriptors, threads and mappings of a process, and files of the run."""
     proc = pathlib.Path(f"/proc/{process}")
     status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines() if ":" in line)
-    return {"memory": int(status["VmRSS"].split()[0]), "descriptors": len(list((proc / "fd").iterdir())), "threads": int(status["Threads"]),
+    kib = {name: int(status[name].split()[0]) for name in ("RssAnon", "RssFile", "RssShmem")}
+    return {"memory": kib["RssAnon"] + kib["RssFile"], "shared": kib["RssShmem"], "descriptors": len(list((proc / "fd").iterdir())), "threads": int(status["Threads"]),
             "mappings": len((proc / "maps").read_text().splitlines()), "files": len(list(folder.rglob("*")))}
 
 
@@ -244,13 +245,14 @@ def soak(args, rounds, provider, dice, log):
 
 
 def quarters(samples, rank, name):
-    """The means over the quarters of the rounds."""
+    """The means over the quarters of the rounds; of shared memory the least: how much of it is mapped depends on who connects just then."""
     size = max(1, len(samples) // 4)
-    parts = [samples[begin:begin + size] for begin in range(0, 4 * size, size)]
-    return [sum(each[rank][name] for each in part) / max(1, len(part)) for part in parts]
+    parts = [[each[rank][name] for each in samples[begin:begin + size]] for begin in range(0, 4 * size, size)]
+    return [min(part, default=0) if name == "shared" else sum(part) / max(1, len(part)) for part in parts]
 
 
-MEMORY_KIB = 512  # what it may grow from the second quarter to the last, however many rounds: the heap's fragments
+# What memory may grow from the second quarter to the last, however many rounds: the heap's fragments; shared memory.
+MEMORY_KIB, SHARED_KIB = 512, 64
 JUDGED_ROUNDS = 100  # memory and mappings; fewer samples differ by what is open at the moment
 
 
@@ -259,13 +261,17 @@ def grows(samples, provider):
     found, has_many = [], len(samples) >= JUDGED_ROUNDS
     most = dict.fromkeys(("descriptors", "threads", "files"), 0.5 if has_many else 4)
     if has_many:
-        most.update(mappings=8, memory=MEMORY_KIB)
+        most.update(mappings=8, memory=MEMORY_KIB, shared=SHARED_KIB)
     for rank in range(2):
         for name in most:
             _, second, _, last = quarters(samples, rank, name)
             if last - second > most[name]:
                 found.append(f"{name} of rank {rank} over {provider}: {second:.1f} to {last:.1f}")
     return found
+
+
+SHOWN = {"memory": "resident memory of its own, KiB", "shared": "least resident shared memory, KiB", "descriptors": "descriptors",
+         "threads": "threads", "mappings": "mappings"}
 
 
 def page(command, counts, soaks, findings):
@@ -277,7 +283,7 @@ def page(command, counts, soaks, findings):
     for provider, (_, seconds, samples, unexpected) in soaks.items():
         lines.append(f"| **over {provider}: {len(samples)} rounds in {seconds:.0f} s** | | | | |")
         for rank, whose in ((0, "rank 0, with the server"), (1, "rank 1")):
-            for name, what in (("memory", "resident memory, KiB"), ("descriptors", "descriptors"), ("threads", "threads"), ("mappings", "mappings")):
+            for name, what in SHOWN.items():
                 lines.append(f"| {whose}: {what} | " + " | ".join(f"{mean:.1f}" for mean in quarters(samples, rank, name)) + " |")
         lines.append(f"| failures without a kill | {unexpected} | | | |")
         lines.append("| files of the run, the cache included | " + " | ".join(f"{mean:.1f}" for mean in quarters(samples, 0, "files")) + " |")
