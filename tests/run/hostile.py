@@ -36,7 +36,7 @@ class Node:
     def change(self, packet):
         (kind,) = struct.unpack_from("<I", packet)
         if kind == HELLO and self.how == "words":
-            return struct.pack("<I512s", FAILED, b"one\x1b[2Jtwo\nthree\x9b4m")
+            return struct.pack("<II512s", FAILED, 0, b"one\x1b[2Jtwo\nthree\x9b4m")
         if (kind, self.how) in ((HELLO, "ready"), (REPORT, "mapped")):
             return struct.pack("<I", READY if self.how == "ready" else MAPPED)
         packet = bytearray(packet)
