@@ -122,7 +122,7 @@ void check_differences(const std::set<Field>& others, Way way, const char* provi
         }
       },
       [&](JoinOptions& options, std::uint32_t) {
-        options.deadline = std::chrono::seconds(60);
+        options.deadline = std::chrono::seconds(12);
         options.provider = provider;
       });
 }

@@ -402,7 +402,9 @@ class Waits(unittest.TestCase):
 
     def test_one_rank_speaks(self):
         line = "espalier: waiting for rank 2 of 3: rank 2 never started, or does not reach this job's server"
-        self.assertEqual(self.words(2, ESPALIER_PATIENCE="1"), [[line, line], []])  # after 1 and 2 s
+        first, second = self.words(2, ESPALIER_PATIENCE="1")  # after 1 and 2 s
+        self.assertEqual((len(first), first[0], second), (2, line, []))
+        self.assertRegex(first[1].removeprefix(line), r"^; \d+ s so far$")
 
     def test_none_speaks(self):
         self.assertEqual(self.words(2, ESPALIER_PATIENCE="0"), [[], []])
