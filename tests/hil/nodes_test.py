@@ -37,7 +37,7 @@ class Clusters(Folder):
         far = self.path / "far"
         far.write_text("#!/bin/sh\nshift\nexec sh -c \"$*\"\n")  # like ssh on the other side
         far.chmod(0o755)
-        rig = f"""name: "three" tests: "list" address: "127.0.0.1" deadline_ms: 1000
+        rig = f"""name: "three" tests: "list" address: "127.0.0.1" deadline_ms: 2000
             device {{ name: "host" board: "boards/linux-x86_64" process {{ program: "{NODE}" }} }}
             device {{ name: "bare" board: "boards/mps2-an385" wire {{
               carrier: "unix:%s/gateway-%r,%s/board-%r" gateway: "{GATEWAY}"
