@@ -8,6 +8,7 @@
 
 #include "base/testing/results.h"
 #include "communicator/schedules.h"
+#include "communicator/testing/affine_maps.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
 #include "tests/whole.h"
@@ -22,37 +23,6 @@ using namespace communicator::testing;
 constexpr Collective::Value kCombining[] = {Collective::kReduce, Collective::kAllreduce,
                                             Collective::kScan, Collective::kExscan,
                                             Collective::kReduceScatter};
-
-// The map x -> a * x + b modulo 2^64; f (+) g is x -> g(f(x)).
-struct Affine {
-  std::uint64_t a = 1, b = 0;
-  bool operator==(const Affine&) const = default;
-};
-
-Affine joined(const Affine& f, const Affine& g) { return {f.a * g.a, f.b * g.a + g.b}; }
-
-void join_all(void* into, const void* a, const void* b, std::uint64_t count, void*) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    static_cast<Affine*>(into)[i] =
-        joined(static_cast<const Affine*>(a)[i], static_cast<const Affine*>(b)[i]);
-  }
-}
-
-constexpr Operator kJoin = {.op = Op::kCustom,
-                            .type = Type::kCustom,
-                            .commutes = false,
-                            .element_bytes = sizeof(Affine),
-                            .custom_id = 7,
-                            .custom = join_all};
-
-Affine affine_of(std::uint64_t rank, std::uint64_t i) { return {2 * rank + 3, 31 * rank + i}; }
-
-// Element i of the reduction of ranks 0 .. end-1.
-Affine reduced(std::uint32_t end, std::uint64_t i) {
-  Affine sum;
-  for (std::uint32_t rank = 0; rank < end; ++rank) sum = joined(sum, affine_of(rank, i));
-  return sum;
-}
 
 // The part of reduced() that the collective leaves on `me`, which may be none.
 std::vector<Affine> expected(Collective collective, std::uint32_t me, std::uint32_t ranks,
@@ -72,7 +42,7 @@ void check(Communicator& world, Collective collective, std::uint32_t root, std::
   const std::uint32_t me = world.rank(), ranks = world.size();
   const bool scatters = collective == Collective::kReduceScatter;
   std::vector<Affine> input(scatters ? ranks * count : count), output(count);
-  for (std::uint64_t i = 0; i < input.size(); ++i) input[i] = affine_of(me, i);
+  for (std::uint64_t i = 0; i < input.size(); ++i) input[i] = value_of(me, i);
   Call call{.collective = collective,
             .send = input.data(),
             .receive = output.data(),

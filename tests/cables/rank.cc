@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "communicator/testing/affine_maps.h"
 #include "communicator/testing/random_call.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/communicator.h"
@@ -17,36 +18,7 @@
 namespace espalier {
 namespace {
 
-// The map x -> a * x + b modulo 2^64, and one after the other: this does not commute.
-struct Affine {
-  std::uint64_t a = 1, b = 0;
-  bool operator==(const Affine&) const = default;
-};
-
-Affine joined(const Affine& f, const Affine& g) { return {f.a * g.a, f.b * g.a + g.b}; }
-
-void join_all(void* into, const void* a, const void* b, std::uint64_t count, void*) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    static_cast<Affine*>(into)[i] =
-        joined(static_cast<const Affine*>(a)[i], static_cast<const Affine*>(b)[i]);
-  }
-}
-
-constexpr Operator kJoin = {.op = Op::kCustom,
-                            .type = Type::kCustom,
-                            .commutes = false,
-                            .element_bytes = sizeof(Affine),
-                            .custom_id = 7,
-                            .custom = join_all};
-
-Affine value_of(std::uint64_t rank, std::uint64_t i) { return {2 * rank + 3, 31 * rank + i}; }
-
-// Element i of the reduction of ranks 0 .. end-1.
-Affine reduced(std::uint32_t end, std::uint64_t i) {
-  Affine sum;
-  for (std::uint32_t rank = 0; rank < end; ++rank) sum = joined(sum, value_of(rank, i));
-  return sum;
-}
+using namespace communicator::testing;
 
 class Checker {
  public:

@@ -2,11 +2,13 @@
 // Connects the lanes of an endpoint: makes their addresses, reads those of the peers, greets.
 //
 // The lower node of a lane writes first and the other answers, so only one of the two opens a
-// connection; with a SharedFabric, the process that opened it earlier, for all its members:
+// connection. With a SharedFabric, the process that opened it earlier does so for all its members:
 // libfabric's tcp (1.17) never frees what it allocates to accept a connection, and a process that
-// lives long would accept one from each newcomer of its job. With fixed links both say hello on
-// lanes whose numbers the addresses contain. With added links the greetings carry the numbers, and
-// the other end greets too if the first one has not done so for a while.
+// lives long would accept one from each newcomer of its job.
+//
+// With fixed links both say hello on lanes whose numbers the addresses contain. With added links
+// the greetings carry the numbers, and the other end greets too if the first one has not done so
+// for a while.
 
 #include <cstdint>
 #include <span>
