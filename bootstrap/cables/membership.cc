@@ -22,7 +22,7 @@ constexpr Time kSettleTime = std::chrono::milliseconds(300);
 constexpr Time kLongestSettling = std::chrono::seconds(5);
 constexpr Time kFlushTime = std::chrono::seconds(1);
 // A host that ended, or was cut off, is noticed by now.
-constexpr Time kNoticeTime = kSilenceTime + std::chrono::milliseconds(100);
+constexpr Time kNoticeTime = kSilenceTime + std::chrono::milliseconds(500);
 // A process that no cable leads to is waited for, because its host may only be slow.
 constexpr Time kCutTime = std::chrono::seconds(3);
 constexpr Time kAgreementTime = std::chrono::seconds(5);  // after the deadline

@@ -20,18 +20,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import lab as cables
 from hosts import alone
+from lab_case import LabCase, secret_file
 from processes import HANG_S, wait_for
 
 PORT = 29752
 WAIT_S = 20  # of a search that ends earlier if all is well
 ESPALIER = None
-
-
-def secret_file(folder, name="secret"):
-    path = pathlib.Path(folder, name)
-    path.touch(mode=0o600)
-    path.write_bytes(os.urandom(32))
-    return path
 
 
 def search(lab, secret, *words, hosts=None, wait=WAIT_S, pause=0.0):
@@ -106,19 +100,7 @@ def table(shapes, times):
     return 0 if good else 1
 
 
-class Discovery(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="espalier-cables-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.secret = secret_file(folder.name)
-
-    def lab(self, *words, **more):
-        lab = cables.Lab(*words, **more)
-        lab.__enter__()
-        self.addCleanup(lab.__exit__)
-        return lab
-
+class Discovery(LabCase):
     def finding(self, graph, kind):
         texts = [each["text"] for each in graph["findings"] if each["kind"] == kind]
         self.assertEqual(len(texts), 1, graph["findings"])

@@ -20,17 +20,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import lab as cables
 from hosts import alone
+from lab_case import LabCase, secret_file
 from processes import HANG_S
 
 PORT = 29752
 MEMBER = None
-
-
-def secret_file(folder):
-    path = pathlib.Path(folder, "secret")
-    path.touch(mode=0o600)
-    path.write_bytes(os.urandom(32))
-    return path
 
 
 class Job:
@@ -136,19 +130,7 @@ def table(shapes, times):
     return 0 if good else 1
 
 
-class Membership(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="espalier-cables-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.secret = secret_file(folder.name)
-
-    def lab(self, *words, **more):
-        lab = cables.Lab(*words, **more)
-        lab.__enter__()
-        self.addCleanup(lab.__exit__)
-        return lab
-
+class Membership(LabCase):
     def job(self, *words, **more):
         job = Job(*words, **more)
         job.__enter__()
